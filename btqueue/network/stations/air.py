@@ -316,7 +316,7 @@ def doubts(network: Network, point: Any) -> list[str]:
         "a link joins two bridges: round trips were up to 12 % off": any(
             port.bridge >= 0 and central[port.piconet] for port in crossed
         ),
-        "a segment needs several visits: round trips were up to 26 % off": not one_by_one(network)
+        "a segment needs several visits: round trips were up to 42 % too long": not one_by_one(network)
         and any(visit.train.frames > port.limit for _, visit, port in stops),
         "segments stay in a piconet whose central is a bridge: round trips were up to 13 % off": any(
             f not in over and central[port.piconet] for f, _, port in stops
@@ -433,8 +433,6 @@ class Links:
         rounds: rounds of the bridges, with the loads of all flows.
         beside: slots of the other half of a frame of a port, at its present load, shape (ports,).
         present: slots of a frame while the port is busy at present, with the other half, shape (ports,).
-        range: slots of a frame with the other port idle, and with it busy, over the present slots, shape (2,
-            ports).
         load: share of the time that each link takes; `open_load` by sources that do not always have data.
         open: 0 for a source that always has data, 1 for other sources, shape (flows,).
     """
@@ -608,9 +606,6 @@ class Links:
         if not self.network.bridges:
             self._meet()
         self.beside = 1.0 + busy * longer
-        self.range = (
-            np.array([np.minimum(alone, self.present), np.maximum(both, self.present)]) / self.present
-        )
 
     def _larger(self, values: Vector) -> Vector:
         """Return the larger of the values of both ports of each link, (links,)."""

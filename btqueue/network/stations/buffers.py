@@ -740,7 +740,7 @@ def doubts(network: Network, point: Point) -> list[str]:
         windows = np.array([network.flows[f].window for f in users])
         elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()
         # a window that opens first waits for tokens
-        elsewhere = elsewhere and (one.kind != "bucket" or _opens_again(network, point, r, one))
+        elsewhere = elsewhere and not (one.tcp and one.kind == "bucket")
         if one.queue == 0.0 and elsewhere and not network.bridges:
             continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and lost & set(users.tolist()):
@@ -833,23 +833,3 @@ def _segments_held(network: Network, point: Point, f: int, r: int, buffer: Buffe
     if kind == "bucket":
         at_once = network.buckets[index].depth / network.buckets[index].rate / float(point.service[f, r])
     return (buffer.places + 2.0 * buffer.sent) / max(buffer.segment, 1.0) + at_once
-
-
-def _opens_again(network: Network, point: Point, r: int, buffer: Buffer) -> bool:
-    """Return whether windows that lose segments at a station while they open are full for most of a run.
-
-    Such a loss leaves half of a window, which grows by a segment a round trip, so that a quarter is missing
-    in the mean until it is open. Meanwhile the station, of utilisation u by full windows, catches up by
-    (1 - u) / u of a window w a round trip: it holds the integral of 1 - w (1 - u) / u at most, and the
-    segments that an acknowledgement lets out.
-    """
-    used = float(point.rate @ point.service[:, r])
-    for f in map(int, np.flatnonzero(point.service[:, r] > 0.0)):
-        flow = network.flows[f]
-        grows, left = max(min(flow.acks, 1.0), HELD), (1.0 - used) / used
-        most = min(flow.window, grows / left if left > 0.0 else inf)
-        waiting = most - most**2 * left / (2.0 * grows) + _at_once(flow, point)
-        opens_s = 0.5 * flow.window**2 / float(point.rate[f]) / grows
-        if opens_s / 4.0 > HELD * network.run_s or waiting > _segments_held(network, point, f, r, buffer):
-            return False
-    return True

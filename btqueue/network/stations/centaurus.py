@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from btqueue.network.stations.messages import PLAYED, End, Sessions, beyond_jitter_s
+from btqueue.network.stations.messages import End, Sessions
 from btqueue.network.stations.network import Piece
 from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_time
 
@@ -30,12 +30,10 @@ def centaurus_sessions(client: End, server: End) -> Sessions:
         seconds, ends = end.lone(visits, place)
         before = (*pieces, *([Piece(extra, 0.0, visits)] if extra else []))
         worker = end.flow.transport.centaurus_worker_s
-        gaps: list[float] = []
         for piece in before:
             each = max(end.pace(piece.visits, 0.0), worker if piece.share else 0.0)
             seconds += piece.count * each
-            gaps += min(piece.count, PLAYED) * [each]
-        return seconds + beyond_jitter_s(visits, np.cumsum(gaps[::-1])), ends
+        return seconds, ends
 
     def carry(end: End, pieces: Sequence[Piece], place: Any, ahead: int) -> tuple[float, Any]:
         """Return the time from the offer of an object until its DONE arrives, and where it ends."""

@@ -113,21 +113,3 @@ def bunched(window: float, elsewhere: float, use: float, bunch: float, spread: f
     deviation = sqrt(max(use * elsewhere * each, 1e-12))
     spare = window - elsewhere
     return spare + deviation * sqrt(2.0 / pi) / float(erfcx(-spare / deviation / sqrt(2.0)))
-
-
-def in_order_s(mean_s: float, earlier_s: Vector) -> float:
-    """Return the mean delay by a jitter of a segment behind some others (s).
-
-    A segment leaves no earlier than the segments before it: the mean of the maximum of J_k - e_k, with e = 0
-    for the segment itself.
-
-    Args:
-        mean_s: mean of the jitter.
-        earlier_s: how much earlier each of the others came.
-    """
-    if mean_s == 0.0:
-        return 0.0
-    offsets = np.append(0.0, earlier_s[earlier_s < 20.0 * mean_s][:400] / mean_s)
-    times = np.linspace(0.0, 20.0, 400)
-    below = np.prod(-np.expm1(-(times[:, None] + offsets)), axis=1)
-    return mean_s * float(np.trapezoid(1.0 - below, times))

@@ -36,17 +36,8 @@ CROWDED = 0.97
 """Utilisation above which a resource is taken as full."""
 
 
-class Met(NamedTuple):
-    """When (slots) a bridge that met the segment left the piconet; with windows, when its window there began.
-
-    A begin that is not known is not a number. `earlier` has the times when it left other piconets, as far as
-    they are known.
-    """
-
-    piconet: int
-    left: float
-    begin: float = nan
-    earlier: tuple[tuple[int, float], ...] = ()
+Met = tuple[int, float]
+"""The piconet in which a bridge met the segment, and when it left this piconet (slots)."""
 
 
 def resources(network: Network) -> tuple[list[tuple[str, int]], dict[tuple[str, int], int]]:
@@ -237,7 +228,7 @@ class Laws:
             self.timed[f] = flow.cut.clocked
             return
         own_s = self.own_s(f) if carried else 0.0
-        found = transport.received(flow, rate, own_s, carried=carried)
+        found = transport.received(flow, rate, carried=carried)
         waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
         self.timed[f] = found.clocked
         self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
@@ -261,8 +252,8 @@ class Laws:
         queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
         return queue, self.rests[flow.reverse].window
 
-    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
-        """Return the settled window of a flow at a rate, and the window it opens to if it holds segments.
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> transport.Rest:
+        """Return the settled window of a flow at a rate.
 
         Args:
             f: number of the flow.
@@ -270,13 +261,9 @@ class Laws:
             rate: rate of its segments (1/s).
             base_s: round trip without waits (s).
         """
-        answers, queue = self.answers[f], self.queues[f]
+        answers = self.answers[f]
         every = 1 if answers.carried == 1.0 else 0
-        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
-        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
-            return opens, opens.window
-        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
-        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
+        return transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
 
     def within_visits(self, window: Vector, service: Matrix, full: Vector) -> Vector:
         """Return the longest round trips without waits at full stations (s), shape (flows,).
@@ -463,7 +450,6 @@ class Laws:
         """
         met = {} if met is None else met
         links, rounds, seconds, host, stretch, group = self.links, self.rounds, 0.0, True, 0.0, inf
-        after: tuple[float, float] | None = None  # stretch and group behind the next stop
         alone = rounds if of == "stream" else links.rounds
         for stop, visit in enumerate(visits):
             before_s = seconds
@@ -479,7 +465,7 @@ class Laws:
                     place = None
                 elif place is not None:
                     place = place._replace(gone_s=place.gone_s + seconds - before_s)
-                host, after = False, None
+                host = False
                 continue
             if visit.kind == "bucket":
                 continue
@@ -503,11 +489,8 @@ class Laws:
                 c = self.polled.number.get((f, back, stop), -1) if of == "stream" else -1
                 extra = 0.0 if of == "work" else (polls - empty) * piconet.data_share
                 answers = bool(back) and host and of == "stream" and c < 0 and piconet.members == 1
-                after = None
                 if packets and group < train.frames:
                     visit = visit._replace(train=train.part(group / train.frames))
-                elif packets and train.packets > limit:
-                    after = _in_groups(train, limit, EMPTY * (members - 1.0))
                 crossing = Crossing(self, visit, place, c, host=host, extra=extra, of=of, whole=group < inf)
                 slots, place = crossing.end()
                 slots += self._behind_data(f, visit) if answers else 0.0
@@ -524,13 +507,13 @@ class Laws:
                 slots += (1.0 - over) * (2.0 + between) if missed else 0.0
                 used = 0.0 if missed or gated else place.used
                 slots += 1.0 if port.up else 0.0
-                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
+                slots += self._windows(port, train)
             elif self._keeps_windows(port):
                 slots = float(links.idle[link]) / 2.0
                 if place is not None and place.piconet == port.piconet:
                     slots = self._apart(place, port, polls, gated)
                 slots += 1.0 if port.up else 0.0
-                slots += self._windows(port, train, met, float(clock + seconds / SLOT_S + slots))
+                slots += self._windows(port, train)
                 relayed = packets and place is not None
             elif bridged:
                 slots = self._meeting(port, int(link), place, polls, met, float(clock + seconds / SLOT_S))
@@ -549,23 +532,8 @@ class Laws:
                     first = min(first, group)
                     here = place is not None and place.piconet == port.piconet and group == inf
                     gaps = max(gaps, stretch + (frames - first) * part * here)
-                    if group < frames:
-                        more = ceil((used + group) / limit - 1e-9) - 1.0  # visits
-                        first = min(used + group - more * limit, group)
-                        longer = more * (float(rounds.round[link]) - EMPTY) + (group - first) * part
-                        gaps = max(gaps, stretch + longer)
-                ahead = 0.0  # by how much the group before takes longer (frames)
-                if after is None:
-                    slots += gaps - (stretch if relayed else 0.0)
-                    ahead = max(min(frames - group, limit) - group, 0.0) if relayed else 0.0
-                    stretch, group = gaps - ahead * part, first
-                else:  # exchanges take turns with the visits of the member
-                    slots += max(gaps - after[0] / 2.0, (frames - first) * part)
-                    stretch, group, after = max(gaps, after[0]), min(last, after[1]), None
-                if relayed and group < frames and port.bridge >= 0:
-                    # it has been away with the group before
-                    away = float(rounds.gone[link] + rounds.polled[link]) + min(frames, group + limit) * part
-                    slots, stretch = slots + max(away - stretch, 0.0), max(away, stretch)
+                slots += gaps - (stretch if relayed else 0.0)
+                stretch, group = gaps, first
                 share = first / frames if frames else 0.0
                 beside = links.beside[visit.index] - 1.0 if of == "stream" else 0.0
                 slots += (train.air * share + max(first - 1.0, 0.0) + first * beside) / piconet.data_share
@@ -633,11 +601,9 @@ class Laws:
         known = not isnan(poll)
         if back is not None and (back >= 0.0 or (known and -back <= blind)):
             bridge = self.network.bridges[port.bridge]
-            early, left = bridge.early(port.piconet), dict(met[port.bridge].earlier).get(port.piconet)
+            early = bridge.early(port.piconet)
             if not known:
-                if left is None:
-                    return up + back + float(rounds.polled[link])
-                poll = left - clock + gap - EMPTY
+                return up + back + float(rounds.polled[link])
             return up + back + until_polled(back - early, 1.0, gap, poll) - early + EMPTY
         if not known:
             return float(rounds.meeting[link])
@@ -654,46 +620,21 @@ class Laws:
         ends = (port.bridge, self.network.piconets[port.piconet].central_bridge)
         return any(end >= 0 and self.network.bridges[end].schedule != "walk-in" for end in ends)
 
-    def _windows(self, port: Port, train: Train, met: dict[int, Met], clock: float) -> float:
-        """Return the wait (slots) for the windows of the bridges at both ends of a link, if they keep any."""
+    def _windows(self, port: Port, train: Train) -> float:
+        """Return the wait (slots) for the windows of the bridges at both ends of a link, from any time.
+
+        Windows come in turn (sniff), or each is in one of the piconets at random (PCSS). A train that is
+        longer than a window needs further ones.
+        """
         wait, slots = 0.0, train.air + train.frames
         for end in (port.bridge, self.network.piconets[port.piconet].central_bridge):
-            if end >= 0 and self.network.bridges[end].schedule != "walk-in":
-                wait += self._window(end, port.piconet, slots, met, clock + wait)
-        return wait
-
-    def _window(self, bridge: int, piconet: int, slots: float, met: dict[int, Met], clock: float) -> float:
-        """Return the wait for a window of a bridge in a piconet, and for further windows that a train needs.
-
-        Windows come in turn (sniff), or each is in one of the piconets at random (PCSS).
-        """
-        one = self.network.bridges[bridge]
-        window, count = one.window_s / SLOT_S, len(one.piconets)
-        absence, turns = (count - 1.0) * window, one.schedule == "sniff"
-        late = window / 2.0 + absence - (window / 2.0 * (count - 1.0) if turns else 0.0)
-        known = met.get(bridge)
-        elapsed = nan if known is None else clock - known.begin
-        passed = 0 if isnan(elapsed) else int(elapsed // window)
-        if known is None or (not turns and passed > 0):
-            # in any window
-            wait, begin = (count - 1.0) / count * (absence / 2.0 if turns else late), nan
-        else:
-            order = one.piconets
-            steps = (order.index(piconet) - order.index(known.piconet) - passed * turns) % count
-            if steps == 0:
-                wait, begin = 0.0, known.begin + passed * window
-            else:
-                rest = window / 2.0 if isnan(elapsed) else window - elapsed % window
-                wait = rest + (steps - 1.0 if turns else count - 1.0) * window
-                begin = clock + wait
-        usable = window - EMPTY
-        if isnan(begin):
-            wait += slots / usable * absence
-        else:
-            more = ceil(max(slots - (begin + usable - clock - wait), 0.0) / usable)
-            wait += more * (absence + EMPTY)
-            begin += more * (absence + window)
-        met[bridge] = Met(piconet, clock + wait, begin)
+            if end < 0 or self.network.bridges[end].schedule == "walk-in":
+                continue
+            one = self.network.bridges[end]
+            window, count = one.window_s / SLOT_S, len(one.piconets)
+            absence = (count - 1.0) * window
+            late = absence / 2.0 if one.schedule == "sniff" else window / 2.0 + absence
+            wait += (count - 1.0) / count * late + slots / (window - EMPTY) * absence
         return wait
 
     def _back(self, bridge: int, piconet: int, met: dict[int, Met], clock: float) -> float | None:
@@ -701,7 +642,7 @@ class Laws:
         if bridge not in met:
             return None
         links, one = self.links, self.network.bridges[bridge]
-        at, left = met[bridge][:2]
+        at, left = met[bridge]
         order, place = one.piconets, one.piconets.index(at)
         time = left - clock + one.switch_s / SLOT_S
         for step in range(1, len(order) + 1):
@@ -717,24 +658,12 @@ class Laws:
         if self._keeps_windows(Port(place.piconet, place.link, place.up, inf, bridge, 1)):
             return
         if bridge >= 0:
-            self._part(bridge, place.piconet, met, ended, 0.0)
+            met[bridge] = place.piconet, ended
         central = self.network.piconets[place.piconet].central_bridge
         if central >= 0:
             members = self.network.piconets[place.piconet].members
             rest = polls * (members - 1.0 - place.link) / max(members - 1.0, 1.0)
-            self._part(central, place.piconet, met, ended + rest, place.busy)
-
-    def _part(self, bridge: int, piconet: int, met: dict[int, Met], left: float, busy: float) -> None:
-        """Note when a bridge leaves a piconet; its stay in its own piconet was longer by `busy` slots."""
-        before, one = met.get(bridge), self.network.bridges[bridge]
-        if before is not None:
-            earlier = {**dict(before.earlier), before.piconet: before.left}
-        elif one.own == piconet and len(one.piconets) == 2:
-            other = next(p for p in one.piconets if p != piconet)
-            earlier = {other: left - float(self.rounds.stays[bridge]) - busy - one.switch_s / SLOT_S}
-        else:
-            earlier = {}
-        met[bridge] = Met(piconet, left, nan, tuple(earlier.items()))
+            met[central] = place.piconet, ended + rest
 
     def stays(self, f: int) -> Iterator[tuple[int, Train, float]]:
         """Yield crossings of a flow in piconets of several links, trains, and times of a packet (slots).
@@ -871,11 +800,7 @@ class Laws:
                     others[f] += float(wait.sum() - wait[f])
                     if visits is flow.back and flow.reverse is not None and visit.kind == "port":
                         # an acknowledgement waits while the segment behind its data is sent
-                        idle, busy = links.range[:, visit.index]
-                        followed = self.queues[f].followed(flow.more)
-                        slower = (1.0 - followed) * idle + followed * busy
-                        slower = 1.0 + (slower - 1.0) * (links.members[links.port_link[visit.index]] == 1.0)
-                        others[f] += (self.answers[f].kept * slower - 1.0) * own[flow.reverse, r]
+                        others[f] += (self.answers[f].kept - 1.0) * own[flow.reverse, r]
                     longest = max(longest, own[f, r] if links.endless[f] else queued[f, r])
                     if visit.kind == "port" and quiet[r]:
                         others[f] += left[f, visit.index]
@@ -993,7 +918,6 @@ class Laws:
                 arrivals = float((rate * sent)[at].sum())
                 if visit.train.together and arrivals > 0.0:
                     each_s = float(links.load[links.piconet == port.piconet].sum()) / arrivals
-                size = (float(self.varies[0, f, r]) + 4.0 * transport.ahead(flow)) / 2.0
                 found = fading.faded(
                     flow,
                     visit,
@@ -1002,7 +926,6 @@ class Laws:
                     each_s,
                     float(base[f]),
                     float(self.windows[at].sum()),
-                    size,
                     waits=waits and flow.load < inf,
                 )
                 extra[f] += found.wait_s
@@ -1230,21 +1153,3 @@ def _up_to(values: NDArray, most: NDArray) -> NDArray:
     """Return means of exponential variables that are cut off at `most`."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values > 0.0, -values * np.expm1(-most / values), 0.0)
-
-
-def _in_groups(train: Train, limit: float, polls: float) -> tuple[float, float]:
-    """Return how long after the first packets of a train the last ones leave a central, and these (frames).
-
-    A member brings the packets in several visits, and a bridge takes them away in groups: the first visit's
-    leave alone, and while it is away with them the next visit's wait for it. So the last group has the
-    packets of the last visit, and of the visit before it if that is not the first.
-
-    Args:
-        train: of the segment.
-        limit: packets of a visit.
-        polls: slots in which the other members are polled.
-    """
-    visits = ceil(train.packets / limit) - 1.0
-    last = min(train.packets - limit, train.packets - (visits - 1.0) * limit)
-    spread = 2.0 * (1.0 - limit / train.packets) * (train.air + train.frames)  # to the central and from it
-    return spread + visits * polls, last / train.packets * train.frames

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.jitter import in_order_s
 from btqueue.network.stations.network import Flow, Piece, Visit
 
 Vector = NDArray[np.float64]
@@ -301,7 +300,6 @@ class End:
         gap = [self.pace(piece.visits, acks, segments) for piece in pieces]
         back, again = self.lone(flow.back, self.lone(pieces[0].visits, place)[1])
         held = self.nagle and pieces[0].share < 1.0
-        written, acked_first = start, lead
         if held and self.quiet > start:  # the acknowledgement that it waits for meets the own one
             lead, faced = False, due and self.quiet < start + back
             if place is not None and flow.back:
@@ -345,9 +343,6 @@ class End:
             sent.append(now)
             flight += share
             lone = first[i][0] + late if now == start else later[i][0]
-            earlier = np.maximum(now - np.array(sent[:-1]), gap[i] * np.arange(k, 0, -1))
-            earlier = np.append(earlier, now - written + gap[i]) if acked_first else earlier
-            lone += beyond_jitter_s(pieces[i].visits, earlier)
             arrived.append(max(now + lone, arrived[-1] + gap[i]) if arrived else now + lone)
             if k == 0 and self.held and arrived[0] > self.held[0] + self.delay + AT_ONCE_S:
                 at = self.held[0] + self.delay + back
@@ -366,7 +361,6 @@ class End:
             if self.pending + 1e-9 >= self.every:
                 held = k + 1 < len(kinds) and self.nagle is True and shares[k + 1] < 1.0
                 met = 0.0 if held or not shared else self.meets(pieces, k, most)
-                met += beyond_jitter_s(flow.back, arrived[-1] - np.array(arrived[:-1]))
                 acked.append((arrived[-1] + back + met, waits, k + 1))
                 if self.held:  # it shows the round trip of the oldest segment
                     oldest = self.held[1]
@@ -389,11 +383,6 @@ class End:
             else:
                 self.held, self.back = self.held or (since, sent[waits]), back
         return Course(sent, arrived, acked, leaves, older, oldest), ends
-
-
-def beyond_jitter_s(visits: tuple[Visit, ...], earlier_s: Vector) -> float:
-    """Return how much longer jitter delays the last one of a row than a lone one (s)."""
-    return sum(in_order_s(one.jitter_s, earlier_s) - one.jitter_s for one in visits if one.jitter_s > 0.0)
 
 
 def _behind(visits: tuple[Visit, ...], flow: Flow, laws: Any) -> tuple[Visit, ...]:

@@ -168,18 +168,6 @@ def _of_flows(
     return found
 
 
-def _shown(network: Network, point: Point, f: int) -> float:
-    """Return the segments that a measured round trip of a flow that always has data lasts for."""
-    flow, rest, slowest = network.flows[f], point.links.rests[f], int(point.service[f].argmax())
-    visit = next((visit for visit in flow.forth if (visit.kind, visit.index) == ("port", slowest)), None)
-    if visit is None or flow.transport.variant == "vegas":
-        return rest.shown
-    frames, limit = visit.train.frames, network.ports[visit.index].limit
-    frame_s = network.frame_s(visit)
-    pause_s = max(float(point.service[f, slowest]) / frames - frame_s, 0.0) * limit
-    return transport.shown_by_timer(flow, rest, frames, limit, frame_s, pause_s)
-
-
 def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | None) -> Found:
     """Return the transport of a flow.
 
@@ -197,7 +185,7 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
     if rate < 0.999 * flow.load:
         rtt = lone + waits
         if waits > 0.0 and rest.shown < inf:
-            rtt += (_shown(network, point, f) - rest.window) / rate
+            rtt += (rest.shown - rest.window) / rate
         if law is not None and waits == 0.0:
             timeouts, fast, rtt, loss = law.timeouts, law.fast_retransmits, law.rtt_s, law.losses
     else:

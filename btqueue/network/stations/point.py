@@ -434,7 +434,7 @@ class Search:
                 base[f] += answers.carried * (trips[flow.reverse, 0] - trips[f, 1])
             # the law of losses includes it
             if laws.links.endless[f] and not flow.loss and not flow.ack_loss and answers.alone:
-                gather[f] = transport.gather_s(flow, float(base[f]), float(forth[f].max(initial=0.0)))
+                gather[f] = transport.gather_s(flow, float(forth[f].max(initial=0.0)))
             base[f] += laws.bunched_s(f, float(base[f] + gather[f]))
         base, gather = base[laws.like], gather[laws.like]
         if not np.isfinite(base).all():
@@ -487,14 +487,12 @@ class Search:
         return np.where(np.isinf(self.load) | waiting, 0.0, late)
 
     def _limits(self, base: Vector) -> Vector:
-        """Return the windows that connections open to, and keep where they rest; `base`: round trips (s)."""
-        laws, limits = self.laws, np.zeros(len(base))
+        """Return the windows at which connections rest, and keep these; `base`: round trips (s)."""
+        laws = self.laws
         for f in laws.firsts:
-            laws.rests[f], limits[f] = laws.rest(
-                f, self.network.flows[f], float(self.rate[f]), float(base[f])
-            )
+            laws.rests[f] = laws.rest(f, self.network.flows[f], float(self.rate[f]), float(base[f]))
         laws.rests = [laws.rests[f] for f in laws.like]
-        return limits[laws.like]
+        return np.array([rest.window for rest in laws.rests])
 
 
 class Steps:

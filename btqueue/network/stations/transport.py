@@ -210,63 +210,36 @@ def delays_received(flow: Flow) -> bool:
     return delayed and transport.ack_every_segments > 1 and transport.ack_delay_s > 0.0
 
 
-def received(flow: Flow, rate: float, own_s: float, *, carried: bool) -> Received:
+def received(flow: Flow, rate: float, *, carried: bool) -> Received:
     """Return the acknowledgements that the receiver sends for the segments of a flow.
 
-    A receiver that delays acknowledges every k segments, or earlier the segments held when its clock expires:
-    a timer that the first of them starts, or a free-running tick. That is exact for messages that arrive by a
-    Poisson process, each with all segments at once. A tick may fall into a message; both its parts are then
-    taken as independent.
+    A receiver that delays acknowledges every k segments, or earlier the segments held when its timer expires,
+    which the first of them starts. That is exact for messages that arrive by a Poisson process, each with all
+    segments at once. A free-running tick is taken as a timer of half its period.
 
     Args:
         flow: flow of the segments.
         rate: rate of the segments (1/s).
-        own_s: from one segment of a message to the next.
         carried: whether the source, and not the window, decides on the rate.
     """
     if not delays_received(flow) or flow.messages:
         return Received(flow.acks, 0.0, 0.0, 0.0)
-    every, tick = flow.transport.ack_every_segments, flow.transport.ack_clock == "tick"
-    delay = flow.transport.ack_delay_s
+    every, delay = flow.transport.ack_every_segments, by_clock_s(flow)
     if flow.window < every or flow.short:  # a short segment waits for the acknowledgement before (Nagle)
-        return Received(flow.acks, delay / 2.0 if tick else delay, float(flow.window < every), 0.0)
+        return Received(flow.acks, delay, float(flow.window < every), 0.0)
     if flow.load == inf or not carried or rate <= 0.0:
         return Received(flow.acks, 0.0, 0.0, 0.0)
     segments = max(round(flow.batch), 1)
-    if flow.source == "periodic" and not tick:
+    if flow.source == "periodic":
         rest = segments % every
         if not rest or segments / rate < delay * rest:
             gap = segments / rate if rest else 0.0
             return Received(flow.acks, gap / every if segments < every else 0.0, 0.0, 0.0)
         whole = segments // every
         return Received((whole + 1.0) / segments, delay / (whole + 1.0), 1.0 / (whole + 1.0), 0.0)
-    times = (float(f"{time:.9e}") for time in (rate, own_s))  # so that equal flows are solved once
-    return _received(*times, segments, every, delay, tick)
-
-
-@lru_cache(maxsize=4096)
-def _received(rate: float, own_s: float, segments: int, every: int, delay_s: float, tick: bool) -> Received:
-    count = max(rate / segments * delay_s, LEAST_COUNT)
-    if not tick:
-        return _until_timer(count, segments, every, delay_s)
-    # the number of segments since a tick, modulo k, by its discrete Fourier transform
-    residue = np.arange(every)
-    turned = residue * segments % every
-    begun = count * (1.0 - np.exp(2j * np.pi * turned / every))
-    back = np.exp(-2j * np.pi * np.outer(residue, residue) / every) / every
-    over = np.where(turned > 0, begun, 1.0)
-    # segments of a message on one side of a tick: evenly one of 1, ... b - 1, if there are any
-    once = np.exp(2j * np.pi * residue / every)
-    even = (once - once**segments) / np.where(residue == 0, 1.0, 1.0 - once) / max(segments - 1.0, 1.0)
-    parted = min(rate / segments * (segments - 1.0) * own_s, 1.0)
-    parts = 1.0 + parted * (np.where(residue == 0, 1.0, even) - 1.0)
-    average = (back @ (parts * np.where(turned > 0, -np.expm1(-over) / over, 1.0))).real  # over a period
-    at_tick = (back @ (parts**2 * np.exp(-begun))).real
-    sent = (count * segments + at_tick @ (-residue % every)) / every
-    behind = [_message(float(held), segments, every)[2] for held in residue]
-    share, clocked = sent / (count * segments), (1.0 - at_tick[0]) / sent
-    extra = average @ behind * count / sent - (segments - 1.0) / 2.0
-    return Received(float(share), float(delay_s * (1.0 - average[0]) / sent), float(clocked), float(extra))
+    rate = float(f"{rate:.9e}")  # so that equal flows are solved once
+    messages = max(rate / segments * delay, LEAST_COUNT)
+    return _until_timer(messages, segments, every, delay)
 
 
 def _message(held: float, segments: int, every: int) -> tuple[float, float, float]:
@@ -284,6 +257,7 @@ def _message(held: float, segments: int, every: int) -> tuple[float, float, floa
     return answered, left, behind + begins if answered else 0.0
 
 
+@lru_cache(maxsize=4096)
 def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Received:
     """Return the acknowledgements of a receiver whose timer starts at the first unacknowledged segment.
 
@@ -364,64 +338,26 @@ def _every(flow: Flow) -> int:
     return transport.ack_every_segments if flow.window >= transport.ack_every_segments else 1
 
 
-def gather_s(flow: Flow, base_s: float, service_s: float) -> float:
+def gather_s(flow: Flow, service_s: float) -> float:
     """Return how much longer a round trip is by the segments that share an acknowledgement (s).
 
-    They go round together: the first one waits for the last, a service later, or for the timer. The segments
-    of a window beyond a multiple of these are left at the receiver until the next segments come: then some
-    are always left, and the others go round as a smaller window. Where no segments come for longer than the
-    timer, they go round alone.
+    They go round together: the first one waits for the last, a service later each, or for the timer. A window
+    is taken as a multiple of these segments (`left_over`).
 
     Args:
         flow: that always has data, or more than is carried.
-        base_s: round trip of a lone segment.
         service_s: time of the slowest station for a segment.
     """
-    every, window, delay = _every(flow), flow.window, flow.transport.ack_delay_s
-    if every <= 1 or flow.cut or window == inf:
+    every = _every(flow)
+    if every <= 1 or flow.cut or flow.window == inf:
         return 0.0
-    together, left = base_s + min(delay, (every - 1.0) * service_s), window % every
-    if left and base_s - (window - left) * service_s <= delay:
-        return base_s * left / (window - left)
-    return window / ((window - left) / together + left / (base_s + delay)) - base_s
+    return min(flow.transport.ack_delay_s, (every - 1.0) * service_s)
 
 
 def left_over(flow: Flow) -> bool:
     """Whether a window is no multiple of the segments of an acknowledgement: `gather_s` is rough."""
     every = _every(flow)
     return every > 1 and not flow.cut and flow.window < inf and flow.window % every > 0.0
-
-
-def shown_by_timer(
-    flow: Flow, rest: Rest, frames: float, limit: int, frame_s: float, pause_s: float
-) -> float:
-    r"""Return the segments that a measured round trip lasts for, where its link pauses between visits.
-
-    The receiver acknowledges pairs of segments, or a single one when its timer expires: in a pause of the
-    link longer than the timer, with the chance s. After a single segment, pairs begin anywhere in the window:
-    the first segment of a pair was then let out by the second segment of another one with the chance
-    :math:`(1 - s) / (2 - s)`, and its round trip lasts for a segment more. Without a single segment in a
-    window, pairs keep their step (`resting_window`). Larger groups are taken to be let out by their last
-    segment. Of 188 round trips of windows of 4 to 44 segments, 15 were more than 5 % off; without this law
-    32.
-
-    Args:
-        flow: that always fills its link.
-        rest: its window.
-        frames: of a segment.
-        limit: frames of a visit.
-        frame_s: time of a frame and its answer.
-        pause_s: time between two visits.
-    """
-    every = _every(flow)
-    if every <= 1 or flow.cut or flow.transport.ack_clock == "tick" or limit >= rest.window * frames:
-        return rest.shown
-    pauses = floor(frames / limit) + np.array([0.0, 1.0])
-    chances = np.maximum(1.0 - abs(frames / limit - pauses), 0.0)
-    divided = float(chances[frames * frame_s + pauses * pause_s > flow.transport.ack_delay_s].sum())
-    often = 1.0 - max(1.0 - 2.0 * divided, 0.0) ** (rest.window / every)
-    anywhere = (every - 1.0) * (1.0 - divided) / (2.0 - divided)
-    return rest.shown + often * (rest.window + anywhere - rest.shown)
 
 
 def held_back(queue: Queue, window: float, on_way_s: float, together: int) -> float:
@@ -532,31 +468,6 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     window = min(max(opened, path + transport.alpha), path + max(transport.alpha, transport.beta))
     window = float(floor(min(max(window, LEAST_WINDOW), flow.window) + 1e-9))
     return Rest(window, float(ceil(window / every) * every))
-
-
-def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Rest:
-    """Return the settled window of Vegas where the source has nothing to send at times (assumed).
-
-    In a round trip R it sends x R + 1 segments, x a second, so that it rests where
-    ``alpha < cwnd - (x R + 1) Base / R < beta``: at any of these windows. Lone segments push it down to the
-    upper bound, in steps of a part of a segment, and whole segments are sent: where a window holds segments
-    back, it is one less.
-
-    Args:
-        flow: the connection.
-        queue: queue of its segments, including segments that the window holds back.
-        least_s: shortest round trip.
-        lone_s: round trip of a lone segment, with the wait of its acknowledgement.
-    """
-    transport = flow.transport
-    beta = max(transport.beta, transport.alpha)
-    alone = least_s / max(lone_s, least_s)
-    sent = queue.rate * least_s + least_s / max(lone_s + queue.wait_s, least_s)
-    full = max(beta + alone - 1.0, LEAST_WINDOW)
-    between = max((transport.alpha + beta) / 2.0 + sent - 0.5, full)
-    held = queue.decay**between
-    window = min((1.0 - held) * between + held * full, flow.window)
-    return Rest(window, window)
 
 
 def _acks(flow: Flow, service_s: float) -> float:

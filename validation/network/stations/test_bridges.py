@@ -48,13 +48,6 @@ def test_full_windows_are_w_round_trips_over_the_rate():
     assert metrics["rtt_s"] * metrics["goodput_kbps"] / 11.68 == pytest.approx(8.0, rel=0.01)
 
 
-@pytest.mark.parametrize("rendezvous_s", [0.1, 0.3])
-def test_lone_round_trip_over_windows_in_turn_is_their_cycle(rendezvous_s):
-    s = ONE.with_(polling__bridge_schedule="sniff", transport__receive_window_segments=1)
-    trip = mean(s.with_(polling__rendezvous_s=rendezvous_s), "rtt_s")
-    assert trip == pytest.approx(rendezvous_s, rel=5e-3)
-
-
 def test_a_longer_visit_carries_more():
     assert goodput(ONE.with_(polling__bridge_limit=20)) > 1.02 * goodput(ONE.with_(polling__bridge_limit=5))
     assert goodput(ONE.with_(polling__bridge_limit=2)) < 0.9 * goodput(ONE.with_(polling__bridge_limit=5))
@@ -103,14 +96,6 @@ def test_losses_of_many_windows_at_bridges_settle_although_rates_answer_them_ste
 def test_windows_in_turn_of_a_line_of_centrals_never_meet():
     s = ONE.with_(network__piconets=3, network__bridge="MS", polling__bridge_schedule="sniff")
     assert goodput(s.with_(network__flows=[{"from": "p1.1", "to": "p3.1"}])) == 0.0
-
-
-@pytest.mark.parametrize("bridge", ["SS", "MS"])
-@pytest.mark.parametrize(("limit", "most"), [(1, 40), (2, 40), (3, 40), (2, 2), (2, 3), (3, 2)])
-def test_packets_that_come_in_several_visits_cross_bridges_in_groups(bridge, limit, most):
-    s = ONE.with_(network__bridge=bridge, polling__limit=limit, polling__bridge_limit=most)
-    few = {"network__peripherals": 3, "traffic__source": "poisson", "traffic__load_kbps": 1.0}
-    near_simulation(s.with_(**few, run__duration_s=2000.0), rtt_s=0.08)
 
 
 @pytest.mark.parametrize("piconets", [2, 5])

@@ -5,8 +5,6 @@ from math import ceil
 import numpy as np
 import pytest
 from beside import mean, near_simulation
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.stats import nbinom
 
 import btqueue as bt
@@ -25,19 +23,22 @@ def train(**keys) -> Train:
     return network_of(LINK.with_(**keys)).flows[0].forth[0].train
 
 
-def test_two_equal_speeds_are_an_m_m_1_queue():
-    queue = fading.two_speeds(0.6, np.array([1.0, 1.0]), np.array([0.1, 0.3]), 1.0)
-    assert queue.wait(1e9)[0] == pytest.approx(0.6 / 0.4, rel=1e-5)
-
-
-def test_work_of_a_server_that_stops_is_known():
-    """Without speed in the bad state and with small jobs, work is a fluid: drift x in, 1 - x out."""
+def test_a_backlog_of_an_outage_is_a_fluid():
+    """All that comes in a bad state waits: Little's law of a simulated fluid, 1 - x out in the good state."""
     rate, leaves, returns = 0.3, 0.1, 0.5
-    queue = fading.two_speeds(rate, np.array([1.0, 0.0]), np.array([leaves, returns]), 1e-6)
-    decay = returns / rate - leaves / (1.0 - rate)
-    bad = leaves / (leaves + returns)
-    work = bad / (1.0 - rate) / decay  # all of the bad time, and its share of the good time behind it
-    assert float((queue.some / queue.rates).sum()) == pytest.approx(work, rel=1e-3)
+    rng, work, area, seconds = np.random.default_rng(1), 0.0, 0.0, 0.0
+    for good, bad in rng.exponential((1.0 / leaves, 1.0 / returns), (200_000, 2)).tolist():
+        emptied = min(work / (1.0 - rate), good)
+        area += work * emptied - (1.0 - rate) * emptied**2 / 2.0
+        work = max(work - (1.0 - rate) * good, 0.0)
+        area += work * bad + rate * bad**2 / 2.0
+        work, seconds = work + rate * bad, seconds + good + bad
+    flow = network_of(LINK).flows[0]
+    mean = flow.forth[0].train.air + flow.forth[0].train.frames
+    stops = {"fast": mean, "slow": 1e9 * mean, "worse": leaves / (leaves + returns), "stay_s": 1.0 / returns}
+    visit = flow.forth[0]._replace(train=flow.forth[0].train._replace(**stops))
+    found = fading.faded(flow, visit, rate, rate, 1.0, 1e-6, 1e9, waits=True)
+    assert found.wait_s == pytest.approx(area / seconds / rate, rel=0.02)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
@@ -103,18 +104,3 @@ def test_a_schedule_slows_all_links_of_a_chain_at_once(model):
         network__hops=4, run__duration_s=600, run__warmup_s=60, run__replications=2
     )
     near_simulation(one, goodput_kbps=0.06)
-
-
-@settings(max_examples=300, deadline=None)
-@given(
-    st.floats(1.0, 1e4), st.floats(-6.0, 0.0), st.booleans(), st.floats(0.0, 2.0),
-    st.floats(-2.0, 3.0), st.floats(-2.0, 3.0), st.floats(0.5, 3.0),
-)  # fmt: skip
-def test_waits_are_finite_for_any_load_and_for_nearly_equal_speeds(
-    good, power, alike, load, worse, back, size
-):
-    """Without arrivals the two decay rates of a queue with nearly equal speeds cannot be told apart."""
-    bad = good * (1.0 - 10.0**power) if alike else good * 10.0**power
-    queue = fading.two_speeds(load * good, np.array([good, bad]), 10.0 ** np.array([worse, back]), size)
-    waits = queue.wait(1e4)
-    assert np.isfinite(waits).all() and min(waits) > -1e-9

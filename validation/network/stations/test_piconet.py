@@ -202,15 +202,6 @@ def test_fast_fading_is_the_mean_error_rate(law):
     assert rtt(fast) == pytest.approx(rtt(constant), rel=1e-3)
 
 
-def test_slow_fading_is_the_mean_of_two_constant_radios():
-    """Arrivals are spread over the states as time is; what overlaps two states is rare."""
-    lone = fading(network__peripherals=1, traffic__load_kbps=250.0, radio__ber_good=3e-5, radio__ber_bad=1e-4)
-    slow = rtt(lone.with_(radio__good_s=3e5, radio__bad_s=1e5))
-    good, bad = (rtt(lone.with_(radio__model="constant", radio__ber=ber)) for ber in (3e-5, 1e-4))
-    # fast fading is 1.5 % shorter; the variance of a service is that at the mean error rate in both states
-    assert slow == pytest.approx(0.75 * good + 0.25 * bad, rel=5e-3)
-
-
 def test_piconets_nearby_spoil_packets_of_one_length_alike():
     error_rate = 1.0 - float(spared_by_neighbour(PACKET_TYPES["DH5"].air_time_us)) ** 3
     alike = fading(link__packets=["DH5"], traffic__load_kbps=20.0)
@@ -361,26 +352,21 @@ def test_stars_with_room_in_their_visits_conserve_work():
     near_simulation(scenario, rtt_s=0.05, delay_s=0.05)
 
 
-@given(st.floats(0.01, 60.0), st.integers(1, 9), st.booleans())
-def test_delayed_answers_count_segments(rate, every, tick):
-    """From the law of the segments in a timer, or since a tick."""
+@given(st.floats(0.01, 60.0), st.integers(1, 9))
+def test_delayed_answers_count_segments(rate, every):
+    """From the law of the segments in a timer."""
     number, seconds = np.arange(200), 0.2
-    law, beyond = poisson.pmf(number, rate * seconds), poisson.sf(number, rate * seconds)
-    if tick:
-        sent, waiting = law @ np.ceil(number / every), beyond[number % every != 0].sum() / rate
-        share, wait = sent / (rate * seconds), waiting / sent
-    else:
-        more = law @ np.minimum(number, every - 1)
-        share, wait = 1.0 / (1.0 + more), more / rate
+    law = poisson.pmf(number, rate * seconds)
+    more = law @ np.minimum(number, every - 1)
     (flow, *_) = network_of(
         star(
             transport__delayed_ack=True, transport__ack_every_segments=every, transport__ack_delay_s=seconds,
-            transport__ack_clock="tick" if tick else "timer", transport__receive_window_segments=40,
+            transport__receive_window_segments=40,
         )
     ).flows  # fmt: skip
-    found = received(flow, rate, 0.0, carried=True)
-    assert found.share == pytest.approx(share, rel=1e-8)
-    assert found.wait_s == pytest.approx(wait, rel=1e-8, abs=1e-12)
+    found = received(flow, rate, carried=True)
+    assert found.share == pytest.approx(1.0 / (1.0 + more), rel=1e-8)
+    assert found.wait_s == pytest.approx(more / rate, rel=1e-8, abs=1e-12)
 
 
 @given(st.lists(st.floats(0.0, 0.3), min_size=1, max_size=7))

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from beside import near_simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaincinv
@@ -179,10 +178,8 @@ def test_round_trips_of_a_filled_window_differ_by_whole_pauses_between_visits():
 
 
 @pytest.mark.parametrize("window", [5, 8])
-def test_pauses_longer_than_the_receivers_timer_divide_pairs_of_segments(window: int):
-    """Acknowledgements then show the time of more segments than a window of 8, and of fewer than 6."""
+def test_pauses_longer_than_the_receivers_timer_are_in_doubt(window: int):
+    """They divide pairs of segments, and acknowledgements show the time of more segments, or of fewer."""
     scenario = STAR.with_(network__peripherals=7, transport__receive_window_segments=window)
-    solved = near_simulation(scenario.with_(radio__model="constant", radio__ber=2e-5), rtt_s=0.05)
-    assert solved.attrs["stands"]
-    segments = float(solved["rtt_s"][0] * solved["goodput_kbps"][0] / (1460 * 8 / 1000))
-    assert segments > 8.1 if window == 8 else segments < 5.9
+    solved = bt.solve(scenario.with_(radio__model="constant", radio__ber=2e-5))
+    assert any("pauses of a link" in doubt for doubt in solved.attrs["why"])

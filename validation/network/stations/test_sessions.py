@@ -94,12 +94,13 @@ def test_slow_start_takes_three_rounds_for_seven_segments():
     assert found["connect_time_s"][0] == pytest.approx(2 * (ack + 0.1))
 
 
-@pytest.mark.parametrize("jitter_s", [0.005, 0.02])
-def test_the_last_packet_of_an_object_waits_for_all_packets_before_it(jitter_s):
-    """Within 1 % of the simulator; sessions were 6 and 19 % too short where it came as a lone packet."""
+@pytest.mark.parametrize(("jitter_s", "doubts"), [(0.0005, False), (0.005, True), (0.02, True)])
+def test_waits_of_the_last_packet_of_an_object_for_all_packets_before_it_are_left_out(jitter_s, doubts):
+    """Sessions were 6 and 19 % too short with jitter of 5 and 20 ms."""
     keys = {"transport.protocol": "centaurus", "transport.header_bytes": 28, "traffic.reply_bytes": 8192}
     scenario = wire(2000.0, jitter_s=jitter_s, **keys | {"transport.preset": "rfc", "run.duration_s": 300})
-    near_simulation(scenario, session_time_s=0.01)
+    assert doubted(scenario, "beyond each other") == doubts
+    near_simulation(scenario, session_time_s=0.2 if doubts else 0.03)
 
 
 def test_data_that_come_with_an_offer_do_not_need_its_answer():
@@ -231,26 +232,21 @@ def test_timers_of_acknowledgements_expire_within_the_next_message(
 
 
 @pytest.mark.parametrize(
-    ("keys", "apart"),
+    "keys",
     [
-        ({"transport.protocol": "centaurus", "polling.discipline": "gated"}, False),
-        ({"transport.protocol": "centaurus", "traffic.goodbye_bytes": 32}, True),
-        ({"transport.protocol": "centaurus", "traffic.pause_s": 0.1}, True),
-        ({"polling.discipline": "1-limited"}, False),
-        ({"polling.discipline": "1-limited", "transport.delayed_ack": True}, True),
-        ({}, True),
+        {"transport.protocol": "centaurus", "polling.discipline": "gated"},
+        {"polling.discipline": "1-limited"},
     ],
 )
-def test_clients_that_keep_the_air_busy_take_turns(keys, apart):
-    """Sessions take what the air needs for all clients, whatever their order; else they are in doubt."""
+def test_clients_that_keep_the_air_busy_share_it(keys):
+    """Sessions take what the air needs for all clients, whatever their order."""
     asked = piconet(
         **{"network.peripherals": 4, "traffic.request_bytes": 300, "traffic.reply_bytes": 6000} | keys
     )
-    assert doubted(asked, "several clients wait for each other") == apart
-    if not apart:
-        near_simulation(
-            asked.with_(run__duration_s=60.0, run__replications=2), goodput_kbps=0.01, session_time_s=0.01
-        )
+    assert doubted(asked, "several clients wait for each other")
+    near_simulation(
+        asked.with_(run__duration_s=60.0, run__replications=2), goodput_kbps=0.01, session_time_s=0.01
+    )
 
 
 @pytest.mark.parametrize(
