@@ -252,8 +252,8 @@ class Laws:
         queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
         return queue, self.rests[flow.reverse].window
 
-    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> transport.Rest:
-        """Return the settled window of a flow at a rate.
+    def rest(self, f: int, flow: Flow, rate: float, base_s: float) -> tuple[transport.Rest, float]:
+        """Return the settled window of a flow at a rate, and the window it opens to if it holds segments.
 
         Args:
             f: number of the flow.
@@ -261,9 +261,13 @@ class Laws:
             rate: rate of its segments (1/s).
             base_s: round trip without waits (s).
         """
-        answers = self.answers[f]
+        answers, queue = self.answers[f], self.queues[f]
         every = 1 if answers.carried == 1.0 else 0
-        return transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
+            return opens, opens.window
+        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
+        return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
 
     def within_visits(self, window: Vector, service: Matrix, full: Vector) -> Vector:
         """Return the longest round trips without waits at full stations (s), shape (flows,).

@@ -487,12 +487,14 @@ class Search:
         return np.where(np.isinf(self.load) | waiting, 0.0, late)
 
     def _limits(self, base: Vector) -> Vector:
-        """Return the windows at which connections rest, and keep these; `base`: round trips (s)."""
-        laws = self.laws
+        """Return the windows that connections open to, and keep where they rest; `base`: round trips (s)."""
+        laws, limits = self.laws, np.zeros(len(base))
         for f in laws.firsts:
-            laws.rests[f] = laws.rest(f, self.network.flows[f], float(self.rate[f]), float(base[f]))
+            laws.rests[f], limits[f] = laws.rest(
+                f, self.network.flows[f], float(self.rate[f]), float(base[f])
+            )
         laws.rests = [laws.rests[f] for f in laws.like]
-        return np.array([rest.window for rest in laws.rests])
+        return limits[laws.like]
 
 
 class Steps:

@@ -470,6 +470,31 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     return Rest(window, float(ceil(window / every) * every))
 
 
+def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Rest:
+    """Return the settled window of Vegas where the source has nothing to send at times (assumed).
+
+    In a round trip R it sends x R + 1 segments, x a second, so that it rests where
+    ``alpha < cwnd - (x R + 1) Base / R < beta``: at any of these windows. Lone segments push it down to the
+    upper bound, in steps of a part of a segment, and whole segments are sent: where a window holds segments
+    back, it is one less.
+
+    Args:
+        flow: the connection.
+        queue: queue of its segments, including segments that the window holds back.
+        least_s: shortest round trip.
+        lone_s: round trip of a lone segment, with the wait of its acknowledgement.
+    """
+    transport = flow.transport
+    beta = max(transport.beta, transport.alpha)
+    alone = least_s / max(lone_s, least_s)
+    sent = queue.rate * least_s + least_s / max(lone_s + queue.wait_s, least_s)
+    full = max(beta + alone - 1.0, LEAST_WINDOW)
+    between = max((transport.alpha + beta) / 2.0 + sent - 0.5, full)
+    held = queue.decay**between
+    window = min((1.0 - held) * between + held * full, flow.window)
+    return Rest(window, window)
+
+
 def _acks(flow: Flow, service_s: float) -> float:
     """Return the acknowledgements of a segment: one, where the timer expires before the next segment."""
     return flow.acks if flow.acks and service_s <= flow.transport.ack_delay_s else 1.0
