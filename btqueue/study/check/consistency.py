@@ -311,7 +311,8 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
     arrived, goodput = results.value("arrived_kbps"), results.value("goodput_kbps")
     slack, place = results.slack("goodput_kbps"), None if results.flow is None else results.flow - 1
     most = capacity(scenario).most_kbps(place)
-    types = f" with {', '.join(scenario.link.packets)}" if scenario.link.bearer == "br-edr" else ""
+    on_air = scenario.network.topology != "custom" or scenario.network.piconet_list
+    types = f" with {', '.join(scenario.link.packets)}" if on_air and scenario.link.bearer == "br-edr" else ""
     beyond = f"is above the {most:.4g} kbit/s for which devices and links have time{types}"
     yield arrived - most * (1 + EDGES), f"the arrived data, {arrived:.4g}, {beyond}"
     goodput += min(_grown_kbps(results), 0.0)  # data under way at the start need not have had this time
