@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import ceil, inf, log2
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,9 +111,9 @@ class LossyPath:
         gathered = min(self.ack_delay_s, (self.segments_per_ack - 1.0) * self.service_s)
         return np.maximum(self.round_trip(flight), self.base_s + gathered + self._pair(flight))
 
-    def spacing(self, flight: int) -> float:
+    def spacing(self, flight: ArrayLike) -> Vector:
         """Return the mean time (s) from one new segment to the next."""
-        return float(self.trip_of_new(flight)) / max(flight, 1)
+        return self.trip_of_new(flight) / np.maximum(flight, 1)
 
     def _pair(self, flight: Vector) -> Vector:
         return np.where((flight > 1.0) & (flight < self.window), 0.5 * self.service_s, 0.0)
@@ -277,7 +277,7 @@ def _faded(path: LossyPath, flights: int) -> list[Losses]:
     end of the flight, and those of NewReno a round trip behind each other, the others one service.
     """
     radio, flight = path.states, np.arange(flights)
-    spacing_s = np.array([path.spacing(f) for f in flight])
+    spacing_s = path.spacing(flight)
     moves, passes = radio.moved(spacing_s), radio.arriving(spacing_s)
     fails, count = np.maximum(moves - passes, 0.0), len(radio.ack_loss)
     at = np.zeros((flights, count, MOST_HOLES, count))
@@ -331,7 +331,8 @@ def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: V
         repaired_s = path.repair_trip(flight)
         leads_to = quick[..., None] * (state @ path.radio.moved(repaired_s))[:, :, None]
         leads_to += slow[..., None] * timers.after[:, :, None]
-    return Recovery(*(one.ravel() for one in found), leads_to.reshape(found[0].size, -1))
+    arrays: Any = (one.ravel() for one in found)
+    return Recovery(*arrays, leads_to=leads_to.reshape(found[0].size, -1))
 
 
 def _in_state(
@@ -605,10 +606,10 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
     behind = (np.arange(len(each)) >= ends.again[0])[:, None, None]
     begins = [np.where(behind, part, float(k == 0)) * each for k, part in enumerate(doubled)]
     expired, sent = expire(begins, moves)
-    repetitions = sum(sent)
+    repetitions, number = np.sum(sent, axis=0), np.sum(expired, axis=(0, -1))
     return Timers(
-        sum(one.sum(axis=-1) * wait[:, None] for one, wait in zip(expired, waits, strict=True)),
-        sum(one.sum(axis=-1) for one in expired),
+        np.sum([one.sum(axis=-1) * wait[:, None] for one, wait in zip(expired, waits, strict=True)], axis=0),
+        number,
         repetitions @ states.loss / repetitions.sum(axis=-1),
         repetitions @ (states.arriving(float(path.round_trip(1.0))) * answered),
     )

@@ -296,7 +296,7 @@ def _faded_cycles(path: LossyPath, radio: Radio, starts: tuple[Start, ...], top:
         path, starts, top, np.log(FORGOTTEN) / np.log1p(-most) if most > 0.0 else np.inf
     )
     windows = np.arange(ends.most + 1)
-    spacing_s = np.array([path.spacing(window) for window in windows])
+    spacing_s = path.spacing(windows)
     answered = 1.0 - np.array(radio.ack_loss) ** np.maximum(windows, 1)[:, None]  # of a window, at least once
     passes = radio.arriving(spacing_s) * answered[:, None]
     fails = np.maximum(radio.moved(spacing_s) - passes, 0.0)
@@ -355,7 +355,9 @@ def _lag(path: LossyPath, flight: Vector) -> tuple[Vector, Vector]:
     return np.maximum(0.5 - early - 1.0 / flight, 0.0) * idle_s + empty, 0.5 * idle_s
 
 
-def _duplicates(path: LossyPath, flight: Vector, recovery: Recovery, end: Vector, most: int) -> Vector:
+def _duplicates(
+    path: LossyPath, flight: NDArray[np.int64], recovery: Recovery, end: Vector, most: int
+) -> Vector:
     """Return the mean number of duplicate acknowledgements of a cycle that find each window."""
     found = np.zeros(most + 1)
     before = np.minimum(recovery.duplicates, DUPLICATE_THRESHOLD)

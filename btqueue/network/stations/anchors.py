@@ -525,7 +525,8 @@ class Exchanges(NamedTuple):
 def exchanges_of(link: Station, pdus: Pdus, up: bool) -> Exchanges:
     """Return the cycle of exchanges of a source that always has data for its window."""
     exchanges, first = _chain(link, pdus, up)
-    return Exchanges(*(column[first:] for column in exchanges))
+    columns: Any = (column[first:] for column in exchanges)
+    return Exchanges(*columns)
 
 
 @lru_cache(maxsize=1024)
@@ -857,17 +858,18 @@ def doubts(network: Any, point: Any) -> list[str]:
 
 def _in_step(network: Any, flow: Any) -> bool:
     """Whether the exchanges of a window are known: no timer expires between segments or acknowledgements."""
-    visit, own = flow.forth[0], flow.transport
-    alone = visit.pdus is not None and visit.pdus.window < inf
-    if not alone or own.variant == "vegas" or (own.delayed_ack and flow.window < own.ack_every_segments):
+    visit, own, pdus = flow.forth[0], flow.transport, flow.forth[0].pdus
+    if pdus is None or pdus.window == inf or own.variant == "vegas":
+        return False
+    if own.delayed_ack and flow.window < own.ack_every_segments:
         return False
     link, up = next(
         (link, wires.index(visit.index)) for link, *wires in network.anchored if visit.index in wires
     )
     late_s = link.listens_s / max(link.taken, 1e-9) + visit.service_s
-    late_s += visit.service_s * flow.window * (flow.window % visit.pdus.every > 0.0)
-    in_time = visit.pdus.every == 1 or (late_s < own.ack_delay_s and own.ack_clock == "timer")
-    places = np.flatnonzero((cycle := exchanges_of(link, visit.pdus, bool(up))).answered)
+    late_s += visit.service_s * flow.window * (flow.window % pdus.every > 0.0)
+    in_time = pdus.every == 1 or (late_s < own.ack_delay_s and own.ack_clock == "timer")
+    places = np.flatnonzero((cycle := exchanges_of(link, pdus, bool(up))).answered)
     silent = np.diff(places, append=places[0] + len(cycle.data)).max() / len(cycle.data)
     silent_s = silent * flow.window * visit.service_s  # longest time without an acknowledgement
     fails = link.events(visit.pdus, up=bool(up)).damaged > (0.0 if link.le.acl_buffers else ERRORS)

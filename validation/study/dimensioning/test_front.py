@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 from command_line import run
 from dimension_stand_ins import BASE, CountingSolver, choose_limit, limits_of, printed, simulated, tent
@@ -109,8 +110,8 @@ def test_bounds_on_an_aim_are_lines_beside_the_front():
     found = choose_limit(bowl, choose=KEYS, subject_to=["rtt_s <= 0.9", "goodput_kbps >= 20"], **TWO)
     (axes,) = front_figure(found).axes
     lines = [line for line in axes.get_lines() if line.get_label() == "bound"]
-    assert [[*line.get_xdata()] for line in lines] == [[0, 1], [20, 20]]
-    assert [[*line.get_ydata()] for line in lines] == [[0.9, 0.9], [0, 1]]
+    assert [np.asarray(line.get_xdata()).tolist() for line in lines] == [[0, 1], [20, 20]]
+    assert [np.asarray(line.get_ydata()).tolist() for line in lines] == [[0.9, 0.9], [0, 1]]
 
 
 def test_the_axes_end_beside_the_front_and_headings_keep_a_key_and_its_value_together():
