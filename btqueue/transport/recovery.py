@@ -376,7 +376,7 @@ def _in_state(
         seconds,
         (1.0 - good) * timers.number + good * late,
         quick,
-        mean_holes + (1.0 - good) * timers.number * timers.lost + quick - good,
+        _lost(path, losses, mean_holes, left, (1.0 - good) * timers.number * timers.lost + quick - good),
         np.maximum(flight - mean_holes, 0.0),
         left,
         in_vain,
@@ -446,7 +446,7 @@ def _reno(
         seconds,
         expired * timers.number + lone * late,
         quick + again,
-        mean_holes + expired * timers.number * timers.lost + found[:, 0] - lone,
+        _lost(path, losses, mean_holes, left, expired * timers.number * timers.lost + found[:, 0] - lone),
         np.maximum(flight - mean_holes, 0.0),
         left,
         in_vain,
@@ -454,6 +454,15 @@ def _reno(
         slow / chances,
         _mean_state(found, losses),
     )
+
+
+def _lost(path: LossyPath, losses: Losses, holes: Vector, left: Vector, repetitions: Vector) -> Vector:
+    """Return the mean number of segments lost, by end, with `repetitions` among them.
+
+    Without states of a radio a repetition is lost as often as any segment, which closes the balance exactly.
+    """
+    independent = losses.state.shape[-1] == 1
+    return left + (holes - left) / (1.0 - path.loss) if independent else holes + repetitions
 
 
 def _mean_state(weights: Vector, losses: Losses) -> Vector:
@@ -591,7 +600,7 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
 
     each = np.broadcast_to(np.eye(len(fails)), (len(ends.flight), *fails.shape))
     doubled = np.eye(path.doublings + 1)[0]
-    if path.keeps_backoff and path.doublings:
+    if path.keeps_backoff and path.doublings and states.loss.max() > 0.0:
         pair = [move[2:3] for move in moves]
         passes = states.arriving(path.spacing(2)) * (1.0 - np.array(states.ack_loss) ** 2)
         fall = through @ (states.moved(path.spacing(2)) - passes)

@@ -123,9 +123,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         full = slice(ends.overflow * states, (ends.overflow + 1) * states)
         refused = float(end[full] @ recovery.losses[full])
     seconds = max(seconds, (segments + losses - refused) * path.service_s)
-    share = losses / (segments + losses + float(end @ recovery.in_vain))
-    if path.radio is None and ends.overflow is None:  # repetitions are lost as often as anything
-        share = path.loss
+    in_vain = float(end @ recovery.in_vain) if path.radio else 0.0
     fresh[top] += steady
     number_seen[top] += steady
     number_seen[1] += timeouts * (1.0 - path.loss) * path.segments_per_ack  # repetitions, alone on their way
@@ -134,7 +132,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
         goodput=segments / seconds,
         timeouts=timeouts / seconds,
         fast_retransmits=fast / seconds,
-        losses=share,
+        losses=losses / (segments + losses + in_vain),
         window=float(everything @ np.arange(ends.most + 1.0) / everything.sum()),
         rtts=trips.samples.ravel(),
         weights=((number_seen / number_seen.sum())[:, None] * trips.shares).ravel(),

@@ -243,6 +243,14 @@ def test_losses_in_the_states_of_a_radio_against_the_simulator(changes):
     near_simulation(scenario, goodput_kbps=0.06, rtt_s=0.06, timeouts_per_s=0.12)
 
 
+def test_karns_rule_needs_a_loss_at_random():
+    """A sawtooth of a full buffer has no timeouts, whatever the timer remembers."""
+    full = {"room": 6.0, "window": 12, "service_s": 0.02}
+    forgets, keeps = (lossy_rates(lossy(0.0, keeps_backoff=keeps, **full)) for keeps in (False, True))
+    assert keeps.goodput == forgets.goodput > 0.0
+    assert keeps.timeouts == forgets.timeouts == 0.0
+
+
 def test_a_doubled_timeout_lasts_until_a_new_segment_is_measured():
     """Karn's rule without timestamps; a timer that forgets at the repetition gave 10 % more goodput."""
     constant = {"radio.model": "constant", "radio.ber": 6e-6, "transport.timestamps": False}

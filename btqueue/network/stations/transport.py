@@ -658,6 +658,8 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Ra
     if min(path.window, path.room) < 2.0 or min(path.states.loss) > ALONE:
         return _stop_and_go(flow, loss, base_s)
     found = _rates(path)
+    if not np.isfinite(found.goodput):
+        raise FloatingPointError("the chain of a congestion window has no steady state")
     weights = found.weights / found.weights.sum()
     return Law(
         found.goodput,
