@@ -901,7 +901,7 @@ def doubts(network: Network, point: Any) -> list[str]:
     if any(visit.train.loses_by_state for flow in senders for visit in flow.forth):
         found.append(
             "Segments are lost in the worse states of a radio: of 190 random connections goodput was 1 % off "
-            "in the median and round trips 2 %, and at most 32 and 24 % where up to a third of the segments "
+            "in the median and round trips 2 %, and at most 32 and 26 % where up to a third of the segments "
             "are lost; beyond, or with a schedule of the states, goodput was several times too high"
         )
     vegas = [
