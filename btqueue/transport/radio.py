@@ -1,4 +1,8 @@
-"""Radios without repetition whose states decide on losses: two-state Markov chains in continuous time.
+"""Radios whose states decide on losses: two-state Markov chains in continuous time.
+
+The renewal chain of a congestion window (`btqueue.transport.window_cycles`) has these states beside its
+windows. Of 152 random connections that lost up to a third of their segments 95 % of goodputs were within
+9.5 % of the simulator and 95 % of round trips within 9 %; at most they were 32 and 26 % off.
 
 Sources: E. N. Gilbert, Bell System Technical Journal 39 (1960); E. O. Elliott, ibid. 42 (1963).
 """
@@ -15,16 +19,16 @@ Vector = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Radio:
-    """The states of radios that repeat nothing, each a Markov chain of a better and a worse state.
+    """The states of independent radios, each a Markov chain of a better and a worse state.
 
-    The state of all of them is a number whose last binary digit is the state of the last radio, 1 if worse.
+    A state of all radios is a number; its last binary digit is the state of the last radio, 1 if worse.
 
     Attributes:
         worse: share of the time in the worse state, by radio.
         forgets: sum of the rates of both moves (1/s), by radio.
         arrives: by radio the chances that a segment arrives, by the states at its first and its last packet
             (better and better, better and worse, worse and better, worse and worse).
-        crossing_s: time between these packets, by radio.
+        crossing_s: time between these packets (s), by radio.
         others: chance that a segment arrives at all other stops.
         ack_loss: chance that an acknowledgement is lost, by state.
     """
@@ -38,7 +42,7 @@ class Radio:
 
     @cached_property
     def loss(self) -> Vector:
-        """Chance that a segment is lost, by the state at its first packet."""
+        """Chance that a segment is lost, by the state at its first packet, shape (states,)."""
         return 1.0 - self.arriving(0.0).sum(axis=1)
 
     @property
@@ -48,7 +52,13 @@ class Radio:
         return float(share @ self.ack_loss / max(share.sum(), 1e-12))
 
     def moved(self, seconds: ArrayLike) -> Vector:
-        """Return the chances of the states after some times, from each state, shape (..., states, states).
+        """Return the chances of the states after some times (s), from each state.
+
+        Args:
+            seconds: of any shape.
+
+        Returns:
+            array of that shape, and the states before and after.
 
         Example:
             >>> from btqueue.transport.radio import Radio
@@ -66,7 +76,13 @@ class Radio:
     def arriving(self, seconds: ArrayLike) -> Vector:
         """Return the chances that a segment arrives and of the states some time after its first packet.
 
-        At an earlier time than that of its last packet, its arrival and the state are taken as independent.
+        Before its last packet, its arrival and the state are taken as independent.
+
+        Args:
+            seconds: times after its first packet (s), of any shape.
+
+        Returns:
+            array of that shape, the states at the first packet, and the states at these times.
         """
         seconds, found = np.asarray(seconds, float), []
         for worse, forgets, arrives, crossing_s in zip(

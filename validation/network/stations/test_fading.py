@@ -1,5 +1,6 @@
 """Laws of the radio in the one theory: closed forms, limits, and a few points of the simulator."""
 
+from itertools import pairwise, product
 from math import ceil
 
 import numpy as np
@@ -8,9 +9,13 @@ from beside import mean, near_simulation
 from scipy.stats import nbinom
 
 import btqueue as bt
+from btqueue.baseband import SLOT_S
+from btqueue.network.repetition import kinds_of
 from btqueue.network.stations import fading
+from btqueue.network.stations.bridge_buffers import losing
 from btqueue.network.stations.crossings import visits_of
-from btqueue.network.stations.network import Train, network_of
+from btqueue.network.stations.network import Train, network_of, packet_error, states_of
+from btqueue.network.stations.transport import radio_of
 
 LINK = bt.Scenario().changed({
     "network.peripherals": 1, "network.flows": "downlink", "link.packets": ["DH5"],
@@ -21,6 +26,51 @@ LINK = bt.Scenario().changed({
 
 def train(**keys) -> Train:
     return network_of(LINK.with_(**keys)).flows[0].forth[0].train
+
+
+LOST = {
+    "radio.model": "gilbert-elliott", "radio.ber_good": 1e-5, "radio.ber_bad": 3e-4, "radio.good_s": 0.04,
+    "radio.bad_s": 0.02, "link.arq": "none", "link.packets": ["DH3"], "transport.mss_bytes": 500,
+}  # fmt: skip
+
+
+def test_a_segment_that_arrives_leaves_the_radio_in_a_state():
+    """Against the sum over all sequences of states of its packets, each a frame apart."""
+    scenario = LINK.changed(LOST)
+    found = network_of(scenario).flows[0].forth[0].train
+    states, packets = states_of(scenario.radio), int(found.packets)
+    share = np.array([state.share for state in states])
+    link, radio = scenario.link, scenario.radio
+    kinds = kinds_of(link, radio.bits, 500 + 40 + link.l2cap_header_bytes, 0.0, 255.0)
+    through = [[1.0 - packet_error(link, radio, kind, state.ber) for kind in kinds] for state in states]
+    kept = np.exp(-(kinds[0].slots + 1) * SLOT_S * (1.0 / 0.04 + 1.0 / 0.02))
+    moves = kept * np.eye(2) + (1.0 - kept) * share
+    expected = np.zeros((2, 2))
+    for path in product((0, 1), repeat=packets):
+        chance = np.prod([moves[a, b] for a, b in pairwise(path)])
+        expected[path[0], path[-1]] += chance * np.prod([through[state][n] for n, state in enumerate(path)])
+    assert packets == 3 and found.through == pytest.approx(expected, rel=1e-12)
+    assert found.loss == pytest.approx(1.0 - share @ expected.sum(axis=1), rel=1e-12)
+
+
+@pytest.mark.parametrize(("fading", "radios"), [("per-link", 2), ("per-piconet", 1)])
+def test_a_relayed_segment_crosses_each_radio_once(fading, radios):
+    """Up one link and down another one, behind a bucket, whose tokens are no radio."""
+    ring = {"network.peripherals": 3, "network.flows": "ring", "flow_control.enabled": True}
+    network = network_of(LINK.changed({**LOST, **ring, "radio.fading": fading}))
+    flow = network.flows[0]
+    found, train = radio_of(network, flow), flow.forth[-1].train
+    assert found is not None
+    assert (len(found.worse), found.others) == (radios, 1.0)
+    one = train.through.sum(axis=1)
+    both = np.kron(one, one) if radios == 2 else (train.through @ train.through).sum(axis=1)
+    assert found.loss == pytest.approx(1.0 - both, rel=1e-12)
+    if radios == 2:  # one radio does not lose independently at its two links
+        assert found.moved(np.inf)[0] @ found.loss == pytest.approx(flow.loss, rel=1e-12)
+    ports = {visit.index for visit in flow.forth if visit.kind == "port"}
+    refused = np.array([0.5 * (n in ports) for n in range(len(network.ports))])
+    refusing = radio_of(network, losing(network.flows, refused)[0])
+    assert refusing is not None and refusing.others == pytest.approx(0.25)
 
 
 def test_a_backlog_of_an_outage_is_a_fluid():

@@ -433,7 +433,8 @@ def test_segments_wait_at_a_link_that_random_sources_nearly_fill(load):
     """Two of six audio guides have a bad link, used to 98.6 and 99.5 %: its segments waited for nothing.
 
     Above 97 % of a station no queue was counted, although nothing held the sources back: 0.19 s in the place
-    of 2.4 and 3.5 s. Theory is in doubt, and half of the time is a wide bound.
+    of 2.4 and 3.5 s. Theory is in doubt. The bound of a half is wide: it was chosen
+    after a first one of a quarter had failed.
     """
     bad = [{"node": f"p1.{n}", "model": "constant", "ber": 1e-4} for n in (5, 6)]
     guides = bt.Scenario.from_dict(
