@@ -31,6 +31,18 @@ MOST_HOLES = 12
 """Segments lost of one window that are told apart; more are as many."""
 
 
+class Row(NamedTuple):
+    """The room that stations on the way have for segments in a row.
+
+    Attributes:
+        fits: segments in a row that find room.
+        refused: chance that the next one is lost.
+    """
+
+    fits: int
+    refused: float
+
+
 @dataclass(frozen=True)
 class LossyPath:
     """The path that a congestion window works on.
@@ -52,6 +64,7 @@ class LossyPath:
         limited_transmit: whether the first two duplicates let out a new segment each (RFC 3042).
         keeps_backoff: whether a doubled timeout lasts until the round trip of a new segment is measured.
         radio: states of radios that decide on losses; without them each loss is independent.
+        row: room for segments in a row, where it is limited.
     """
 
     loss: float
@@ -70,6 +83,7 @@ class LossyPath:
     limited_transmit: bool = False
     keeps_backoff: bool = False
     radio: Radio | None = None
+    row: Row | None = None
 
     @cached_property
     def states(self) -> Radio:
@@ -461,7 +475,7 @@ def _lost(path: LossyPath, losses: Losses, holes: Vector, left: Vector, repetiti
 
     Without states of a radio a repetition is lost as often as any segment, which closes the balance exactly.
     """
-    independent = losses.state.shape[-1] == 1
+    independent = losses.state.shape[-1] == 1 and path.row is None
     return left + (holes - left) / (1.0 - path.loss) if independent else holes + repetitions
 
 

@@ -98,7 +98,7 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     trips = _trips(path, np.arange(ends.most + 1.0))
     starts = _starts(path.timeless, ends.most)
     recovery = recovery_of(path, top, starts, trips.deviation)
-    if path.loss == 0.0:  # every cycle ends by overflow, and leads to few starts
+    if path.loss == 0.0 and path.row is None:  # every cycle ends by overflow, and leads to few starts
         used = recovery.leads_to[ends.overflow] > 0.0
         starts = tuple(start for start, one in zip(starts, used, strict=True) if one)
         recovery = recovery._replace(leads_to=recovery.leads_to[:, used])
@@ -253,7 +253,13 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     flight, seen, slower, last = _growth(path, starts, top, longest)
     n, last = np.arange(flight.shape[1])[None, :], last[:, None]
     loss = path.loss + (1.0 - path.loss) * path.ack_loss**flight  # or no acknowledgement of a window comes
-    through = np.cumprod(1.0 - loss, axis=1) / (1.0 - loss)
+    if path.row is not None:
+        fits, refused = path.row
+        behind, ahead = loss[:, fits:], flight[:, : flight.shape[1] - fits]  # of segments that find room
+        # segments of a recovery are apart, until the window grows
+        apart = [0 if start.kind == SLOW else min(flight[s, 0], top - 1) for s, start in enumerate(starts)]
+        behind += (1.0 - behind) * refused * (ahead > np.maximum(fits, apart)[:, None])
+    through = np.cumprod(np.append(np.ones((len(loss), 1)), 1.0 - loss[:, :-1], axis=1), axis=1)
     lost = np.where(n < last, loss * through, np.where(n == last, through, 0.0))
     end = flight.copy()
     if ends.overflow is not None:
@@ -269,7 +275,8 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
 
     steady = np.zeros(len(row))
     if ends.overflow is None:
-        steady = lost[row, (lost > 0.0).sum(axis=1) - 1] * (1.0 - path.loss) / path.loss
+        most = loss[row, last[:, 0]]
+        steady = lost[row, last[:, 0]] * (1.0 - most) / most
     return _Cycles(
         ended=by(end, lost, len(ends.flight)),
         fresh=by(flight[:, :-1], reached),
@@ -296,6 +303,9 @@ def _faded_cycles(path: LossyPath, radio: Radio, starts: tuple[Start, ...], top:
     spacing_s = path.spacing(windows)
     answered = 1.0 - np.array(radio.ack_loss) ** np.maximum(windows, 1)[:, None]  # of a window, at least once
     passes = radio.arriving(spacing_s) * answered[:, None]
+    if path.row is not None:
+        fits, refused = path.row
+        passes *= np.where(windows > fits, 1.0 - refused, 1.0)[:, None, None]
     fails = np.maximum(radio.moved(spacing_s) - passes, 0.0)
     row, most = np.arange(len(starts)), ends.most + 1
     ended = np.zeros((len(row), len(ends.flight), count, count))

@@ -9,7 +9,7 @@ from wires import LARGE_WINDOW, wire
 
 import btqueue as bt
 from btqueue.transport.radio import Radio
-from btqueue.transport.recovery import LossyPath
+from btqueue.transport.recovery import LossyPath, Row
 from btqueue.transport.window_cycles import lossy_rates
 
 
@@ -256,3 +256,24 @@ def test_a_doubled_timeout_lasts_until_a_new_segment_is_measured():
     constant = {"radio.model": "constant", "radio.ber": 6e-6, "transport.timestamps": False}
     scenario = bt.load("venugopal-2006/piconet").changed(FADES | constant)
     near_simulation(scenario, goodput_kbps=0.05, timeouts_per_s=0.05)
+
+
+@pytest.mark.parametrize("variant", ["tahoe", "reno", "newreno", "sack"])
+def test_of_a_pair_without_room_for_two_the_second_segment_is_lost(variant):
+    """By hand: a repetition, the first of a pair and one more segment arrive, then the timer expires."""
+    rates = lossy_rates(lossy(0.0, variant=variant, row=Row(1, 1.0)))
+    assert rates.goodput / rates.timeouts == pytest.approx(3.0)
+    assert rates.losses == pytest.approx(0.25)
+    assert 3.0 / rates.goodput == pytest.approx(1.0 + 2.0 * 0.1, rel=0.01)
+
+
+def test_room_for_three_in_a_row_is_found_out_by_fast_retransmits():
+    """By hand, as in a trace of the simulator: windows of two to four deliver 13 segments for one loss."""
+    rates = lossy_rates(lossy(0.0, row=Row(3, 1.0)))
+    assert rates.goodput / rates.fast_retransmits == pytest.approx(13.0)
+    assert rates.losses == pytest.approx(1.0 / 14.0)
+
+
+def test_a_row_that_always_finds_room_changes_nothing():
+    with_row, without = lossy_rates(lossy(0.02, row=Row(1, 0.0))), lossy_rates(lossy(0.02))
+    assert with_row[:3] == pytest.approx(without[:3], rel=1e-12)  # goodput and repetitions

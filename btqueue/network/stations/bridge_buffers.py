@@ -1,8 +1,13 @@
-"""Buffers of bridges: the packets that a bridge brings from a visit and has no room for.
+"""Buffers of bridges: the packets that a bridge brings from a stay and has no room for.
 
-A bridge brings from a visit to one piconet the packets that fit into its buffer for the other piconet; all of
-them leave at the next visit there. Groups of g packets come as a Poisson process with a mean of m in a round,
+A bridge brings from a stay in one piconet the packets that fit into its buffer for the other piconet; all of
+them leave in the next stay there. Groups of g packets come as a Poisson process with a mean of m in a round,
 and c of them fit: a share E(N - c)^+ / m of them is lost.
+
+A window of TCP that always has data sends its segments in a row. Of these c fit, and the next one is refused
+for certain if a stay brings more packets than the buffer holds; if not, only where transmission errors leave
+packets of the row behind. The renewal chain of the window has this loss beside losses at random
+(`btqueue.transport.window_cycles`).
 """
 
 from __future__ import annotations
@@ -17,23 +22,27 @@ from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.air import Links, never_meet
-from btqueue.network.stations.network import Flow, Network
+from btqueue.network.stations.network import Flow, Network, Port, Train
 from btqueue.network.stations.queues import CYCLIC
+from btqueue.transport import binomial
+from btqueue.transport.recovery import Row
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
 
 
 class _Coming(NamedTuple):
     """The packets that come to the port of a bridge.
 
     Attributes:
-        most: packets in a round.
+        most: packets that a stay brings.
         packets: packets of a segment of each flow, shape (flows,).
         group: packets that come at once.
         parts: groups of a segment.
         left: chance that errors leave packets of a group behind.
         whole: whether packets that come at once always do: no error, gate, end of a stay or shorter segment
             divides them.
+        rows: by flow, chance that a segment is refused behind segments in a row that fill the buffer.
     """
 
     most: float
@@ -42,6 +51,7 @@ class _Coming(NamedTuple):
     parts: float
     left: float
     whole: bool
+    rows: dict[int, float]
 
 
 class Brought:
@@ -60,39 +70,75 @@ class Brought:
         too_many = [n for n, one in self.coming.items() if one.group > network.ports[n].places]
         # ports that no segment passes, whatever the rates
         self.shut = {*self.never, *(n for n in too_many if self.coming[n].whole)}
+        self.tcp = np.array([flow.protocol == "tcp" for flow in network.flows], bool)
 
-    def refused(self, links: Links, coming: Vector) -> Vector:
-        """Return the chance of a segment to lose a packet at each port of a bridge, shape (ports,).
+    def refused(self, links: Links, coming: Vector) -> Matrix:
+        """Return the chance that ports of bridges have no room for a lone segment, shape (flows, ports).
+
+        Windows that always have data are left out before their own segments, which come in rows (`row`).
 
         Args:
             links: the air, with the lengths of rounds.
             coming: segments sent a second, shape (flows,).
         """
-        found = np.zeros(len(self.network.ports))
-        found[self.never] = 1.0
-        for n, (most, packets, group, parts, left, _) in self.coming.items():
-            port = self.network.ports[n]
-            if group == 0.0:
+        found = np.zeros((len(self.network.flows), len(self.network.ports)))
+        found[:, self.never] = 1.0
+        in_a_row = self.tcp & links.endless
+        for n, one in self.coming.items():
+            if one.group == 0.0:
                 continue
-            bridge = self.network.bridges[port.bridge]
-            round_s = SLOT_S * float(links.rounds.round[links.port_link[n]])
-            if bridge.schedule != "walk-in":
-                round_s = bridge.window_s * len(bridge.piconets)
-            fit, mean = port.places // group, max(float(coming @ packets) * round_s / group, 1e-9)
-            if most <= port.places:
-                # it is full only where errors leave packets of the visit before behind
-                found[n] = float(pdtrc(fit - 1.0, mean * left)) if left > 0.0 else 0.0
-                continue
-            # E(N - c)^+ of a Poisson number N
-            over = mean * float(pdtrc(fit - 1.0, mean)) - fit * float(pdtrc(fit, mean)) if fit > 0.0 else mean
-            found[n] = 1.0 - (1.0 - min(over / mean, 1.0)) ** parts
+            places, round_s = self.network.ports[n].places, self._round_s(n, links)
+            passes, groups = one.packets > 0.0, coming * one.packets * round_s / one.group
+            mean = np.maximum(groups.sum() - groups * in_a_row, 1e-9)
+            fit = places // one.group
+            if one.most <= places:
+                # it is full only where errors leave packets of the stay before behind
+                chance = pdtrc(fit - 1.0, mean * one.left) if one.left > 0.0 else 0.0
+            else:  # E(N - c)^+ of a Poisson number N
+                over = mean * pdtrc(fit - 1.0, mean) - fit * pdtrc(fit, mean) if fit > 0.0 else mean
+                chance = 1.0 - (1.0 - np.minimum(over / mean, 1.0)) ** one.parts
+            found[:, n] = np.where(passes, chance, 0.0)
         return found
+
+    def row(self, f: int) -> Row | None:
+        """Return the room for segments in a row of a window that always has data; none without a limit."""
+        chances = {n: one.rows.get(f, 0.0) for n, one in self.coming.items()}
+        found = [n for n, chance in chances.items() if chance > 0.0]
+        if not found:
+            return None
+        fits = min(int(self.network.ports[n].places // self.coming[n].packets[f]) for n in found)
+        return Row(fits, 1.0 - float(np.prod([1.0 - chances[n] for n in found])))
+
+    def _round_s(self, n: int, links: Links) -> float:
+        bridge = self.network.bridges[self.network.ports[n].bridge]
+        if bridge.schedule != "walk-in":
+            return bridge.window_s * len(bridge.piconets)
+        return SLOT_S * float(links.rounds.round[links.port_link[n]])
+
+    def _row(self, port: Port, train: Train, limit: float) -> float:
+        """Return the chance that a segment is refused behind others that fill the buffer.
+
+        Args:
+            port: of the bridge.
+            train: of the segments.
+            limit: packets that a stay brings.
+        """
+        size, places, error = train.packets, port.places, 1.0 - train.packets / train.frames
+        fits = places // size
+        # a part of a segment that is relayed whole waits beside the buffer
+        if limit >= (fits + 1.0) * size if self.network.relay == "segment" else limit > places:
+            return 1.0
+        # more packets come in a stay than the stay before has sent of a full buffer
+        sent = np.arange(int(fits * size))
+        come = bdtrc(sent + (places - fits * size), int(min(limit, size)), 1.0 - error)
+        return float(binomial.probability(sent, float(port.limit), 1.0 - error) @ come)
 
     def _coming(self, n: int) -> _Coming:
         network, port = self.network, self.network.ports[n]
         bridge = network.bridges[port.bridge]
         windows = bridge.schedule != "walk-in"
-        packets, sources, group, parts, left = np.zeros(len(network.flows)), {}, 0.0, 1.0, 0.0
+        packets, sources, rows = np.zeros(len(network.flows)), {}, {}
+        group, parts, left = 0.0, 1.0, 0.0
         whole = network.relay == "segment" or (not windows and bridge.cycles == 0.0)
         for f, flow in enumerate(network.flows):
             ports = [visit for visit in flow.forth if visit.kind == "port"]
@@ -100,15 +146,18 @@ class Brought:
             for place, visit in enumerate(ports):
                 if visit.index != n:
                     continue
-                before = ports[place - 1].index if place else -1
-                limit = float(network.ports[before].limit) if place and not windows else inf
-                size = visit.train.packets
-                if network.relay == "segment" and limit < inf:  # whole segments come at once
-                    limit = ceil(limit / size) * size
-                sources[before] = limit
+                size, before = visit.train.packets, network.ports[ports[place - 1].index] if place else None
+                limit = inf
+                if before is not None and windows:
+                    limit = bridge.window_s / SLOT_S / (visit.train.slots / size + 1.0)
+                elif before is not None:
+                    limit = before.limit * bridge.exchanges
+                sources[ports[place - 1].index if place else -1] = limit
                 packets[f] += size
-                if network.relay == "packet":
-                    size = min(size, *(float(network.ports[one.index].limit) for one in ports[:place]), size)
+                rows[f] = self._row(port, visit.train, limit)
+                if network.relay == "packet":  # one exchange brings no more than a visit before has left
+                    visits = ports[:place] if bridge.exchanges == 1.0 and not windows else ()
+                    size = min(size, limit, *(float(network.ports[one.index].limit) for one in visits))
                 group, parts = max(group, size), max(parts, ceil(visit.train.packets / size))
                 error = 1.0 - visit.train.packets / visit.train.frames
                 alike = not (flow.short or flow.kinds or flow.messages) and flow.uneven == 1.0
@@ -116,15 +165,16 @@ class Brought:
                 whole = whole and alike and never_divided
                 if error > 1e-9:
                     left = max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
-        return _Coming(sum(sources.values()), packets, group, parts, left, whole)
+        most = sum(sources.values())
+        return _Coming(most, packets, group, parts, left, whole, rows)
 
 
-def losing(flows: tuple[Flow, ...], lost: Vector) -> tuple[Flow, ...]:
-    """Return flows whose segments are also lost at ports, with these chances, shape (ports,)."""
+def losing(flows: tuple[Flow, ...], lost: Matrix) -> tuple[Flow, ...]:
+    """Return flows whose segments are also lost at ports, with these chances, shape (flows, ports)."""
     found = []
-    for flow in flows:
+    for flow, chances in zip(flows, lost, strict=True):
         forth = [
-            visit._replace(loss=1.0 - (1.0 - visit.loss) * (1.0 - lost[visit.index]))
+            visit._replace(loss=1.0 - (1.0 - visit.loss) * (1.0 - float(chances[visit.index])))
             if visit.kind == "port"
             else visit
             for visit in flow.forth

@@ -54,7 +54,7 @@ class Laws:
     def __init__(self, network: Network, *, refuses: bool = False) -> None:
         self.network, self.plain = network, network.flows
         self.refuses = refuses  # whether packets are lost if a bridge has no room for them
-        self.lost = np.zeros(len(network.ports))  # chance of this loss for a segment, in the last turn
+        self.lost = np.zeros((len(network.flows), len(network.ports)))  # chances of it in the last turn
         self.step, self.before = np.ones(len(network.ports)), np.zeros(len(network.ports))  # towards it
         self.like = np.array(alike(network), int)  # number of the first flow with the same answer
         self.firsts = sorted(set(self.like.tolist()))
@@ -935,6 +935,15 @@ class Laws:
                 extra[f] += found.wait_s
                 timeouts[f] += found.timeouts
         return extra[self.like], timeouts[self.like]
+
+    def refuses_rows(self) -> bool:
+        """Whether bridges refuse segments of windows that always have data, without other traffic."""
+        rows = (
+            (self.brings.row(f), flow.window)
+            for f, flow in enumerate(self.network.flows)
+            if flow.protocol == "tcp" and self.links.endless[f]
+        )
+        return any(row is not None and row.fits < window for row, window in rows)
 
     def refuse(self, coming: Vector) -> None:
         """Set the losses of the flows at the buffers of bridges, with these segments sent a second.

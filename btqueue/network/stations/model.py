@@ -83,7 +83,7 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
         return _sampled(scenario, network)
     laws = point.links
-    if (laws.brings.refused(laws.links, point.rate * point.sent) >= LEAST_LOSS).any():
+    if laws.refuses_rows() or (laws.brings.refused(laws.links, point.rate * point.sent) >= LEAST_LOSS).any():
         point = operating_point(network, point, refuses=True)
     network = point.links.network  # with the losses that depend on waits
     overflow = buffers.saws(network, point)

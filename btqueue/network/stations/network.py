@@ -217,6 +217,7 @@ class Bridge:
         window_s: length of a window.
         switch_s: mean time lost at each change of piconet.
         cycles: whole cycles that it stays; 0: one exchange.
+        exchanges: most exchanges of a stay outside windows.
         own: number of the piconet of which it is the central, or -1.
     """
 
@@ -225,6 +226,7 @@ class Bridge:
     window_s: float
     switch_s: float
     cycles: float
+    exchanges: float
     own: int
 
     def early(self, piconet: int) -> float:
@@ -639,13 +641,16 @@ class _Builder:
     def _bridge(self, index: int) -> Bridge:
         plan, polling = self.plan.bridges[index], self.scenario.polling
         own = next((p for p in plan.piconets if self.plan.piconets[p].central == plan.node), -1)
-        cycles = {"visit": 0.0, "cycle": float(polling.residence_cycles), "complete": 1.0}[polling.residence]
+        stays = float(polling.residence_cycles)
+        cycles = {"visit": 0.0, "cycle": stays, "complete": 1.0}[polling.residence]
+        exchanges = {"visit": 1.0, "cycle": stays + 1.0, "complete": inf}[polling.residence]
         return Bridge(
             plan.piconets,
             polling.bridge_schedule,
             polling.rendezvous_s / len(plan.piconets),
             SLOT_S if polling.switch_delay else 0.0,
             cycles,
+            exchanges,
             own,
         )
 

@@ -13,7 +13,7 @@ from scipy.special import gammainc, pdtr
 from btqueue.network.stations.network import Flow, Network, Train, Visit, Visits
 from btqueue.transport import binomial
 from btqueue.transport.radio import Radio
-from btqueue.transport.recovery import LossyPath
+from btqueue.transport.recovery import LossyPath, Row
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
 
 Vector = NDArray[np.float64]
@@ -625,7 +625,14 @@ def radio_of(network: Network, flow: Flow) -> Radio | None:
     )
 
 
-def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Radio | None = None) -> Law:
+def chain_of(
+    flow: Flow,
+    base_s: float,
+    service_s: float,
+    room: float,
+    radio: Radio | None = None,
+    row: Row | None = None,
+) -> Law:
     """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
 
     The losses of a radio that fades without repetition depend on its state; acknowledgements are those of
@@ -637,7 +644,9 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Ra
     window = resting_window(flow, 1.0 / service_s, base_s).window
     if loss == 0.0 and room < 2.0 <= window:
         return _one_at_a_time(flow, base_s, service_s)
-    if loss == 0.0 and int(window) <= max(room, 2.0):
+    if row is not None and min(int(window), max(room, 2.0)) <= row.fits:
+        row = None
+    if loss == 0.0 and row is None and int(window) <= max(room, 2.0):
         trip = max(base_s, window * service_s)
         return Law(window / trip, 1.0, 0.0, 0.0, 0.0, window, trip)
     path = LossyPath(
@@ -657,6 +666,7 @@ def chain_of(flow: Flow, base_s: float, service_s: float, room: float, radio: Ra
         limited_transmit=transport.limited_transmit,
         keeps_backoff=not (transport.timestamps or transport.ack_ends_backoff),
         radio=radio,
+        row=row,
     )
     if min(path.window, path.room) < 2.0 or min(path.states.loss) > ALONE:
         return _stop_and_go(flow, loss, base_s)
@@ -825,7 +835,8 @@ def caps(
     flows = network.flows
     most, again, found = np.full(len(flows), inf), sent.copy(), {}
     asked = [f for f in laws.firsts if flows[f].protocol == "tcp" and flows[f].source != "request-reply"]
-    asked = [f for f in asked if flows[f].loss or flows[f].ack_loss]
+    rows = {f: laws.brings.row(f) for f in asked if laws.refuses}
+    asked = [f for f in asked if flows[f].loss or flows[f].ack_loss or rows.get(f)]
     if not asked:
         return most, again, found
     use = rate @ service
@@ -844,6 +855,7 @@ def caps(
             raise FloatingPointError("a segment takes for ever at a station")
         slowest_at = int(stretched.argmax())
         room, radio = _room(network, laws, f, slowest_at, rate), radio_of(network, flow)
+        row = rows.get(f)
 
         def law(
             slowest: float,
@@ -852,6 +864,7 @@ def caps(
             base_s: float = float(base[f]),
             room: float = room,
             radio: Radio | None = radio,
+            row: Row | None = row,
         ) -> Law:
             key = (
                 tuple((visit.loss, visit.train) for visit in flow.forth),
@@ -863,10 +876,12 @@ def caps(
                 flow.transport,
                 room,
                 radio,
+                row,
             )
             if key not in known:
                 held = max(room + base_s / slowest, 2.0)
-                known[key] = chain_of(flow, base_s, slowest, held if held < flow.window else inf, radio)
+                held = held if held < flow.window else inf
+                known[key] = chain_of(flow, base_s, slowest, held, radio, row)
             return known[key]
 
         for grid in (COARSE, GRID if laws.change > GRID and not every else EXACT):

@@ -68,7 +68,7 @@ def test_a_relayed_segment_crosses_each_radio_once(fading, radios):
     if radios == 2:  # one radio does not lose independently at its two links
         assert found.moved(np.inf)[0] @ found.loss == pytest.approx(flow.loss, rel=1e-12)
     ports = {visit.index for visit in flow.forth if visit.kind == "port"}
-    refused = np.array([0.5 * (n in ports) for n in range(len(network.ports))])
+    refused = np.array([[0.5 * (n in ports) for n in range(len(network.ports))]] * len(network.flows))
     refusing = radio_of(network, losing(network.flows, refused)[0])
     assert refusing is not None and refusing.others == pytest.approx(0.25)
 
