@@ -102,6 +102,15 @@ def test_the_next_limit_is_the_goodput_without_the_limit(engine):
 
 
 @pytest.mark.parametrize("engine", [solve, simulate])
+def test_tokens_that_a_load_leaves_are_the_next_limit(engine):
+    """Beside a load of half the token rate the tokens carry as much as a greedy source gets from them."""
+    most = float(simulate(CASES["tokens"][0]).goodput_kbps.mean())
+    (found,) = engine(CASES["load"][0].changed(TOKENS | {"traffic.load_kbps": 50.0})).attrs["limited_by"]
+    assert (found["kind"], found["next"]["kind"]) == ("load", "tokens")
+    assert found["next"]["kbps"] == pytest.approx(most, rel=0.02)
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
 def test_skipped_events_are_the_limit_of_a_download_only_where_the_peripheral_sends_nothing(engine):
     """Without skipped events five times as much is carried; with an upload beside it, no event is skipped."""
     skipping = CASES["slots of skipped events"][0]

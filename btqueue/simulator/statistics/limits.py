@@ -16,7 +16,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, with_the_next
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.records.conventions import SECOND, SLOT
+from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT
 from btqueue.simulator.statistics.measurement import Counts
 
 CARRIED = 0.98
@@ -58,6 +58,7 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
     for rate, visited in zip(goodput, stations, strict=True):
         for queue in visited:
             through[queue] += rate
+    tokens = _tokens(plan, network, counts, port_of)
     hosts, found = _hosts(scenario, plan, counts), list[list[Bound]]()
     sources = [scenario.of_flow(flow.spec).traffic.source for flow in plan.flows]
     offered = np.where(
@@ -80,7 +81,10 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         for queue, (kind, name) in stations[number].items():
             busy = float(counts.busy[queue])
             mine = busy * rate / through[queue] if through[queue] > 0.0 else 0.0
-            room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
+            used = busy
+            if kind == "tokens":
+                mine, used = tokens[number][queue], sum(one.get(queue, 0.0) for one in tokens)
+            room = rate * (mine + 1.0 - used) / mine if mine > 0.0 else math.inf
             every.append((busy, Bound(kind, room, name, idle_shares[name] if kind == "slots" else 0.0)))
         for mine, busy, node in hosts[number]:
             room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
@@ -104,6 +108,35 @@ def _idle_shares(plan: Topology, network: State, counts: Counts) -> dict[str, fl
         own = network.piconets[int(link.piconet)]
         free_ns = counts.seconds * SECOND * (1.0 - own.voice_reserved / max(own.voice_period, 1))
         found[plan.piconets[int(link.piconet)].name] += float(idle / free_ns)
+    return found
+
+
+def _tokens(
+    plan: Topology, network: State, counts: Counts, port_of: dict[tuple[int, int], int]
+) -> list[dict[int, float]]:
+    """Return the share of the tokens that each flow takes with its segments and acknowledgements, by queue.
+
+    A bucket saves tokens, so that its queue is empty more often than tokens are left.
+    """
+    found, layouts = [], network.layouts
+    for number, ends in enumerate(plan.flows):
+        flow, own, taken = counts.flows[number], network.connections[number], dict[int, float]()
+        cut = network.patterns[own.pattern : own.pattern + own.pattern_length]
+        sizes, prices = layouts.application[cut], layouts.all_tokens[cut]
+        order = np.argsort(sizes)
+        mean_bytes = flow["bytes_sent"] / max(flow["segments_sent"], 1)
+        price = np.interp(mean_bytes, sizes[order], prices[order]) if len(cut) else 0.0
+        ways = [(ends.source, ends.target, flow["segments_sent"] * price)]
+        if own.control_layout != NOTHING:
+            price = layouts[own.control_layout].all_tokens
+            ways.append((ends.target, ends.source, flow["acks_sent"] * price))
+        for source, target, spent in ways:
+            for hop in plan.route(source, target):
+                bucket = network.buckets[port_of[hop.source, hop.target]]
+                if bucket.enabled:
+                    share = spent / (bucket.rate * SECOND * float(counts.seconds))
+                    taken[int(bucket.queue)] = taken.get(int(bucket.queue), 0.0) + float(share)
+        found.append(taken)
     return found
 
 
