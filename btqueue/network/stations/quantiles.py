@@ -37,6 +37,8 @@ Vector = NDArray[np.float64]
 Parts = list[tuple[float, float, float]]
 """Chance, mean and variance of each time of a mixture of gamma times."""
 
+SMALL = 0.01
+"""Share of a mean time that is negligible."""
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
 FAR = 9.0
@@ -101,9 +103,9 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
     """Return how to compute the quantiles of round trips and delays, by metric, shape (flows,) (s).
 
     Not a number where they are not known: of connections that lose segments, of radios that fade, of sources
-    in bursts in a piconet of several links, of sources at times in piconets with a bridge, and where windows
-    hold back such a source. The round trip of a window that fills a station is the sum of the services of its
-    segments there.
+    in bursts in a piconet of several links, of sources at times in piconets with a bridge, where windows hold
+    back such a source, and where waits for tokens are more than `SMALL` of the mean. The round trip of a
+    window that fills a station is the sum of the services of its segments there.
     Measured errors: docs/explanation/queueing-vacations.md.
 
     Args:
@@ -164,6 +166,8 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         for visit in way
     ):
         return None
+    if point.token_s[f] > SMALL * mean_s:
+        return None  # the law has no part for waits for tokens
     port = _at_port(network, point, f)
     random, width = (np.zeros(3), 0.0) if port is None else port
     wait_s = laws.answers[f].wait_s if back else 0.0
