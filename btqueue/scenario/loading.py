@@ -86,7 +86,7 @@ def find(name_or_path: str | os.PathLike[str]) -> Path:
 
     by_last_part = {known.rpartition("/")[2]: known for known in reversed(names)}
     guess = by_last_part.get(name) or closest(name, names) or closest(text, _toml_files_beside(text))
-    hint = f"did you mean '{guess}'?" if guess else f"the models are {', '.join(names)}"
+    hint = f"did you mean '{guess}'?" if guess else "btqueue models lists the models"
     raise ScenarioError(f"no scenario file or model {shown(text)}: {hint}", value=text, guess=guess)
 
 

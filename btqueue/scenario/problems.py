@@ -190,6 +190,7 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == place}
     by_last = {name.rpartition(".")[2]: name for name in reversed(all_keys(root))}
     meant = plain if plain in known else SYNONYMS.get(plain) or SYNONYMS.get(last)
+    meant = beside.get((meant or "").rpartition(".")[2], meant)  # the entry's own key of that name
     meant = meant or by_last.get("" if "." in place else last)
     if meant is None and (near := closest(last, beside) if place else None):
         meant = beside[near]
@@ -291,7 +292,7 @@ def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: b
     note = f" ({field.description})" if field.description else ""
     if isinstance(value, str) and "number" in allowed:
         advice = without_unit(key, value) or ("" if words else "write numbers without quotes")
-        if ".." in value:
+        if ".." in value or re.fullmatch(r"[\d.]+ *[-:–] *[\d.]+", value):
             advice = "a range has LOW..HIGH or LOW..HIGH:STEP, numbers without units"
         note += f"; {advice}" if advice else ""
     return Problem(problem.message + note, key=key, value=value, guess=guess)

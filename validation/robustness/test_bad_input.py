@@ -82,6 +82,8 @@ BAD = [
     ('FLOWS=[{FLOW, source="greedy"}]', "FLOWS[1].source", "mean 'FLOWS[1].law'?"),
     ('network.peripherals=6; FLOWS=[{from="p1.14", to="c1"}]', "FLOWS[1].from", 'mean "p1.6"'),
     ("polling.limit=50..400:50ms", "polling.limit", "a range has LOW..HIGH or LOW..HIGH:STEP"),
+    ("polling.limit=1-8", "polling.limit", "a range has LOW..HIGH or LOW..HIGH:STEP"),
+    ("FLOWS=[{FLOW, load=20}]", "FLOWS[1].load", "mean 'FLOWS[1].load_kbps'?"),
     ("FLOWS=[{FLOW, min_rot_s=1.0}]", "FLOWS[1].min_rot_s", "FLOWS[1].min_rto_s"),
     ("FLOWS=[{FLOW, tcp_delay_s=1.0}]", "FLOWS[1].tcp_delay_s", "unknown"),
     ("FLOWS=[{FLOW, min_rto_s=-1.0}]", "FLOWS[1].min_rto_s", "above 0"),

@@ -65,6 +65,7 @@ BAD_FILES = {
     "CSV-R.csv": (b"run,type,module,name,value\n", "the column attrname is missing; export it with -F CSV-R"),
     "vector.csv": (VECTOR, "line 2: 2 times for 1 values of a vector"),
     "flow.csv": (b"flow;metric;value\n3;rtt_s;1\n", 'line 2: flow = "3": the scenario has flows 1 to 2'),
+    "wide.csv": (b"goodput_kbps,rtt_s\n99,0.1\n", 'the column "metric" is missing; write a row metric,value'),
     "warm-up.csv": (b"metric,value,warmup_s\nrtt_s,1,5\ndelay_s,1,6\n", "warmup_s = 5 and 6: must be one"),
     "again.csv": (b"flow,metric,value\n1,rtt_s,1\n1,rtt_s,2\n", 'line 3: "rtt_s" stands in line 2 already'),
     "unknown.sca": (b'version 3\nrun a\nscalar net "weight" 3\n', 'it has weight); give --map "NAME=METRIC"'),

@@ -26,6 +26,7 @@ BAD_INPUT = [
     (f"simulate {NAME} --threads 0", "--threads"),
     (f"compar {NAME}", "compar | compare"),
     ("models venugopal-2006/none-such-at-all", "no scenario file or model"),
+    ("solve none-such.toml", '"none-such.toml": btqueue models lists the models'),
     (f"simulate {NAME} --pcap t.pcap --at p1.3", "did you mean 'p1.2'"),
     (f"simulate {NAME} --pcap t.pcap --at zzz", "the nodes are c1, p1.1, p1.2"),
     (f"simulate {NAME} --at p1.1", "names the host of --pcap"),

@@ -74,8 +74,8 @@ UNITS = {
     "1": {100.0: "%"},
 }
 """Factors by which numbers in other units differ, by the unit of a metric; 1,024 is near 1,000."""
-NEAR_FACTOR = 0.05
-"""Relative difference from such a factor up to which the unit is the cause."""
+NEAR_FACTOR, LARGE_FACTOR = 0.05, 0.2
+"""Relative difference from such a factor up to which the unit is the cause; of factors of 100 and more."""
 MOST_ENTRIES = 8
 """Of a list whose entries are changed one by one."""
 PAIRED = 10
@@ -303,7 +303,8 @@ def other_units(agreements: tuple[Agreement, ...]) -> tuple[Cause, ...]:
         unit, reference = metric_of(one.metric).unit, one.reference
         if one.verdict == "differs" and reference and one.theirs:
             for factor, theirs in UNITS.get(unit, {}).items():
-                if abs(one.theirs / reference / factor - 1) <= NEAR_FACTOR:
+                near = LARGE_FACTOR if factor >= 100.0 else NEAR_FACTOR
+                if abs(one.theirs / reference / factor - 1) <= near:
                     text = f"{long_name(one.metric)} is {one.theirs / reference:.4g} times ours"
                     found.append(Cause({}, f"{text}: given in {theirs}, not in {unit}?", 0.0))
     return tuple(found)

@@ -151,9 +151,10 @@ def _groups(
     for where, row in rows:
         name, metric = row.get("flow", ""), renamed.get(row["metric"], row["metric"])
         if name and name not in numbers and name not in labels:
+            place = "; a group stands in a column group" if name in plan.kinds else ""
             raise BadResults(
                 f'{where}: flow = "{name[:40]}": the scenario has flows 1 to {len(labels)}, named '
-                f"{', '.join(labels)[:80]}"
+                f"{', '.join(labels)[:80]}{place}"
             )
         if metric_name(metric) in NOT_OF_FLOWS:
             continue
@@ -193,6 +194,7 @@ def _rows(path: Path) -> list[tuple[str, Row]]:
     for wanted in sorted({"metric", "value"} - set(names)):
         guess = closest(wanted, names)
         hint = f'; did you mean the column "{guess}"?' if guess else f"; it has {', '.join(names)[:80]}"
+        hint = "; write a row metric,value for each metric" if set(names) & set(METRICS) else hint
         hint = "; export results of OMNeT++ with -F CSV-R" if {"module", "name"} <= set(names) else hint
         raise BadResults(f'{path.name}: the column "{wanted}" is missing{hint}')
     for name in (name for name in names if name not in (*COLUMNS, *TIMES, *IGNORED)):

@@ -302,7 +302,12 @@ def test_the_value_of_a_key_is_found_unless_the_packets_state_another(metric, ke
 
 @pytest.mark.parametrize(
     ("metric", "factor", "unit"),
-    [("rtt_s", 1000.0, "ms"), ("goodput_kbps", 0.125, "kbyte/s"), ("goodput_kbps", 1024.0, "bit/s")],
+    [
+        ("rtt_s", 1000.0, "ms"),
+        ("rtt_s", 1080.0, "ms"),  # wrong by 8 %, too
+        ("goodput_kbps", 0.125, "kbyte/s"),
+        ("goodput_kbps", 1024.0, "bit/s"),
+    ],
 )
 def test_numbers_in_another_unit_are_recognised_before_any_neighbour_is_simulated(metric, factor, unit):
     simulator = Mock(side_effect=made_up)

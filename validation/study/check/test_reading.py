@@ -94,6 +94,13 @@ def test_a_mean_over_all_flows_is_taken_only_of_rows_that_give_it(header, rows, 
     assert "goodput_kbps[p1.3>c1]" in found.quantities
 
 
+def test_a_group_in_the_column_of_flows_is_refused_with_the_right_column(tmp_path):
+    for name, hint in (("p1.1>c1 and 1 alike", True), ("p1.9>c1", False)):
+        with pytest.raises(BadResults) as error:
+            read_results(written(tmp_path, f"metric,flow,value\ngoodput_kbps,{name},100\n"), UNLIKE)
+        assert ("a group stands in a column group" in str(error.value)) == hint
+
+
 def test_missing_values_and_interrupted_simulations_are_told(tmp_path):
     text = "metric,value,interrupted\ngoodput_kbps,,25 of 2000\nrtt_s,3.4,25 of 2000\n"
     notes = read_results(written(tmp_path, text), SCENARIO).notes
