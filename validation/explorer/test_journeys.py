@@ -1,5 +1,6 @@
 """Journeys through the page in a real Chromium: the machine's own, or what BTQUEUE_CHROMIUM names."""
 
+import base64
 import csv
 import io
 import re
@@ -312,3 +313,43 @@ def test_13_bounds_are_drawn_and_kept_in_the_link(visit):
     expect(other.locator("line.bound")).to_have_count(2)
     other.locator("#bounds").fill("loudness >= 3")
     expect(other.locator("#said")).to_have_text("No chart shows loudness.")
+    # a unit was ignored, so that 200 ms was drawn as 200 s
+    other.locator("#bounds").fill("rtt_s <= 200 ms, p95(delay_s, a) <= 1, goodput_kbps >= 50")
+    expect(other.locator("line.bound")).to_have_count(1)
+    expect(other.locator("#said")).to_contain_text("Not drawn: rtt_s <= 200 ms, p95(delay_s, a) <= 1.")
+
+
+def test_14_flows_that_differ_have_their_colours_and_their_rows(visit, address):
+    """A download has no delay of messages: there the sensors beside it had its colour."""
+    toml = """
+        [network]
+        peripherals = 3
+        flows = [
+            { from = "c1", to = "p1.1", name = "download", law = "greedy" },
+            { from = "p1.2", to = "c1", group = "sensors" }, { from = "p1.3", to = "c1", group = "sensors" },
+        ]
+        [traffic]
+        load_kbps = 4
+        message_bytes = 100
+        [run]
+        duration_s = 4
+        warmup_s = 1
+        replications = 2
+    """
+    packed = base64.urlsafe_b64encode(toml.encode()).decode().rstrip("=")
+    page = visit(f"{address.partition('?')[0]}#A={packed}")
+    settled(page, state="done")
+    looks = {
+        (number, entry.inner_text().split()[-1]): entry.locator("b").get_attribute("class")
+        for number in range(3)
+        for entry in page.locator("figure").nth(number).locator(".legend span").all()
+    }
+    assert looks[0, "sensors"] == looks[1, "sensors"] == looks[2, "sensors"] != looks[0, "download"]
+    rows = page.locator(".numbers tr").all_inner_texts()
+    cells = [row.split("\t") for row in rows if row.startswith("goodput")]
+    goodput = {title: simulated.split()[0] for title, _, _, simulated in cells}
+    assert list(goodput) == ["goodput, download", "goodput, sensors"]
+    assert float(goodput["goodput, download"]) > 100 > float(goodput["goodput, sensors"])
+    page.locator("#bounds").fill("delay_s <= 0.1, delay_p95_s <= 0.2")  # groups have a line of their mean
+    expect(page.locator("line.bound")).to_have_count(1)
+    expect(page.locator("#said")).to_have_text("No chart shows delay_p95_s.")

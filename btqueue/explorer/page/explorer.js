@@ -229,6 +229,7 @@ function drawControls(side) {
   }
   for (const box of side.section.querySelectorAll(".others > div")) box.hidden = !by(".control", box);
   by(".without", side.section).hidden = !by(".idle .control", side.section);
+  by("legend", side.section).textContent = side.ranked ? "Keys, largest effect first" : "Keys (not yet sorted by effect)";
   focused?.focus(); // a moved element loses it
 }
 
@@ -273,13 +274,17 @@ function decades(low, high) {
   return within.length > 7 ? tens : within;
 }
 
-const bounds = () => [...by("#bounds").value.matchAll(/([a-z_0-9]+)\s*(<=|>=)\s*([0-9.e+-]+)/gi)]
-  .map(([, metric, sign, value]) => ({ metric, sign, value: Number(value) })).filter(({ value }) => Number.isFinite(value));
+const BOUND = /^([a-z_0-9]+)\s*(<=|>=)\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)$/i;
+const writtenBounds = () => by("#bounds").value.split(/,(?![^()]*\))/).map((text) => text.trim()).filter(Boolean);
+const bounds = () => writtenBounds().map((text) => text.match(BOUND)).filter(Boolean).map(([, metric, sign, value]) => ({ metric, sign, value: Number(value) }));
 
 function heading(name) {
   const [metric, ...queue] = name.split(" ");
   return queue.length ? queue.join(" ").replaceAll("_", " ") : metrics[metric]?.title || metric;
 }
+
+const partOf = (name) => name.split(" ").slice(1).join(" ");
+const groupsOf = (side) => Object.keys(side.curve?.metrics || {}).filter((name) => name.startsWith("goodput_kbps ")).map(partOf);
 
 function panelNames(side, title, names) {
   const parts = Object.keys(side.curve?.metrics || {}).filter((name) => BY_PART.includes(title) && name.startsWith(`${names[0]} `));
@@ -339,7 +344,8 @@ function chart(drawn, title, names) {
     made("text", { class: "name", x: width - right - 2, y: y.at(value) - 4, "text-anchor": "end" }, `${sign === "<=" ? "≤" : "≥"} ${short(value)}`));
   const legend = made("div", { class: "legend" });
   for (const { side: of, name, values, points } of lines) {
-    const look = `s${named.indexOf(name) % 7}${of === side ? "" : " other"}`, words = `${drawn.length > 1 ? `${of.name}: ` : ""}${heading(name)}`;
+    const group = groupsOf(of).indexOf(partOf(name)); // which has its colour in each chart
+    const look = `s${(group < 0 ? named.indexOf(name) : group) % 7}${of === side ? "" : " other"}`, words = `${drawn.length > 1 ? `${of.name}: ` : ""}${heading(name)}`;
     let path = "", pen = "M";
     values.forEach((value, number) => {
       if (value === null || (y.log && value <= 0)) { pen = "M"; return; }
@@ -397,12 +403,15 @@ function drawNetwork(side) {
 
 function drawNumbers(side) {
   const table = by(".numbers", side.section), top = made("tr");
-  top.append(...["metric", "unit", "model", "simulation ± 95 %"].map((text) => made("th", { scope: "col" }, text)));
-  const rows = Object.entries(metrics).filter(([name]) => side.answer?.metrics[name] || side.here?.metrics[name]).map(([name, { title, unit }]) => {
-    const row = made("tr"), simulated = side.here?.metrics[name];
-    row.append(made("th", { scope: "row" }, title), made("td", {}, unit), made("td", {}, short(side.answer?.metrics[name]?.mean)),
-      made("td", {}, simulated ? interval(simulated) : "–"));
-    return row;
+  const first = side.answer?.answered_by === "simulation" ? "simulated in place of theory" : "model";
+  top.append(...["metric", "unit", first, "simulation ± 95 %"].map((text) => made("th", { scope: "col" }, text)));
+  const rows = Object.entries(metrics).filter(([name]) => side.answer?.metrics[name] || side.here?.metrics[name]).flatMap(([name, { title, unit }]) => {
+    const answers = [side.answer, side.here].map((one) => one?.metrics[name]), groups = groupsOf(side).filter((group) => answers.some((one) => one && group in one.parts));
+    return (groups.length ? groups : [null]).map((group) => { // of flows that differ, a row for each group
+      const row = made("tr"), of = (one) => one && group !== null ? { mean: one.parts[group], ci95: one.intervals[group] } : one, [solved, simulated] = answers.map(of);
+      row.append(made("th", { scope: "row" }, group === null ? title : `${title}, ${group}`), made("td", {}, unit), made("td", {}, short(solved?.mean)), made("td", {}, simulated ? interval(simulated) : "–"));
+      return row;
+    });
   });
   table.replaceChildren(top, ...rows);
 }
@@ -457,8 +466,11 @@ function dataOf(side) {
 
 by("#copy-link").onclick = () => copy(link(), "Link copied: it holds the scenario, and works where btqueue explore runs on this port.");
 by("#bounds").oninput = () => {
-  const unknown = bounds().map(({ metric }) => metric).filter((metric) => !PANELS.some(([, names]) => names.includes(metric)));
-  say(unknown.length ? `No chart shows ${unknown.join(", ")}.` : "");
+  const drawn = Object.values(sides).filter((side) => side.curve).flatMap((side) => PANELS.flatMap(([title, names]) => panelNames(side, title, names)));
+  const unknown = bounds().map(({ metric }) => metric).filter((metric) => !drawn.some((name) => name.split(" ")[0] === metric));
+  const unread = writtenBounds().filter((text) => !BOUND.test(text));
+  say([unread.length && `Not drawn: ${unread.join(", ")}. A bound is METRIC <= NUMBER or METRIC >= NUMBER, in the unit of its chart.`,
+    unknown.length && `No chart shows ${unknown.join(", ")}.`].filter(Boolean).join(" "));
   draw();
   history.replaceState(null, "", link());
 };
