@@ -153,7 +153,10 @@ class Table:
         if failure is None and missing:
             never = any(name not in answer.metrics for name in missing)
             kind = "no metric" if never else "no value"
-            failure = Failure(kind, f"{NAMES[self.engine]} gives no {', '.join(missing)} here")
+            engine: Engine = "simulate" if answer.notes.get("answered_by") == "simulation" else self.engine
+            told = any(one.startswith("overloaded") for one in answer.notes.get("warnings", ()))
+            here = "here: overloaded" if told else "here"
+            failure = Failure(kind, f"{NAMES[engine]} gives no {', '.join(missing)} {here}")
         elif failure is None and not all(map(math.isfinite, (objective, *sides))):
             failure = Failure("no value", "an expression is too large a number here")
         warnings, unserved = tuple(answer.notes.get("warnings", ())), answer.notes.get("unserved", 0)

@@ -18,7 +18,7 @@ from dimension_stand_ins import (
 )
 
 from btqueue.plots.dimension import dimension_figure
-from btqueue.scenario import ScenarioError, load
+from btqueue.scenario import Scenario, ScenarioError, load
 from btqueue.study.dimensioning import dimension
 from btqueue.study.dimensioning.optimum import as_table, as_values
 
@@ -106,6 +106,16 @@ def test_a_metric_that_the_model_never_gives_is_said_after_three_points():
     with pytest.raises(ScenarioError, match="gives no delay_s"):
         choose_limit(solver=solver, minimize="delay_s", maximize=None)
     assert len(solver.asked) == 3
+
+
+def test_an_overloaded_point_is_told_by_the_engine_that_answered_it():
+    """Theory doubts both points; below the load of 110 kbit/s, tokens let the backlog grow with the run."""
+    short = {"duration_s": 20, "warmup_s": 5, "replications": 2}
+    base = Scenario(network={"flows": "uplink"}, flow_control={"enabled": True}, run=short)
+    limits = {"maximize": "goodput_kbps", "subject_to": "delay_s <= 2", "confirm": False}
+    loaded = base.with_(traffic__load_kbps=110, flow_control__buffer_packets=20)
+    found = dimension(loaded, choose={"flow_control.token_rate_kbps": [90, 160]}, **limits)
+    assert found.failures == {"no metric: the simulation gives no delay_s here: overloaded": 1}
 
 
 def test_an_objective_and_bounds_may_be_about_keys():
