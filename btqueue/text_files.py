@@ -59,7 +59,7 @@ def decoded(content: bytes) -> str:
 def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
     """Return the names of the columns of a CSV text, and its rows.
 
-    Lines that are empty or begin with # are none. Columns without a name and without a value, which
+    Empty lines, and lines that begin with #, are skipped. Columns without a name and without a value, which
     spreadsheets leave behind, are dropped.
 
     Args:

@@ -56,10 +56,10 @@ class Certificate(NamedTuple):
 
 
 def certify(scenario: Scenario, answer: Results | xr.Dataset) -> None:
-    """Make sure that an answer keeps all certificates, within its own residual.
+    """Make sure that an answer keeps all certificates; its residual is the tolerance.
 
     Raises:
-        ImpossibleAnswer: it does not.
+        ImpossibleAnswer: the answer breaks one of them.
     """
     slack = ROUNDING + float(answer.attrs.get("residual", 0.0))
     broken = [one for one in certificates(scenario, answer) if is_broken(one, slack)]
@@ -70,7 +70,7 @@ def certify(scenario: Scenario, answer: Results | xr.Dataset) -> None:
 
 
 def is_broken(one: Certificate, slack: float) -> bool:
-    """Return whether the value is above the bound by more than this share of it."""
+    """Return whether the value exceeds the bound by more than `slack`, a share of the bound."""
     return one.value > one.bound + slack * abs(one.bound) + ROUNDING * slack
 
 

@@ -140,7 +140,9 @@ def by_queue(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Est
 
 
 def of_groups(estimate: Estimate, groups: Sequence[str]) -> dict[str, Estimate]:
-    """Return the estimate of each group from one of flows; empty for a metric of none, or without groups.
+    """Return the mean of a metric over the flows of each group.
+
+    The result is empty where flows have no groups, and for metrics of links, queues or the whole network.
 
     A group without a value is left out.
 

@@ -84,7 +84,7 @@ class _Cycles(NamedTuple):
 
 
 def lossy_rates(path: LossyPath) -> LossyRates:
-    """Solve the chain.
+    """Return the rates of a connection, from the stationary law of the chain of its windows.
 
     Example:
         >>> from btqueue.transport.recovery import LossyPath

@@ -52,6 +52,8 @@ SELDOM_WHOLE = 0.01
 """Share of datagrams that come whole, below which too few do in a run for its mean to be known."""
 LONGEST_VISIT = 200
 """Packets of a visit at most; visits without a limit hardly ever have as many."""
+BEHIND = {"port": "a radio link", "wire": "an outside link", "bucket": "a token bucket"}
+"""What stands behind a buffer, in words, by its kind."""
 
 
 class Buffer(NamedTuple):
@@ -262,9 +264,9 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
 
 @once
 def held(network: Network, point: Point) -> set[int]:
-    """Return the connections with nothing to send at times whose segments a buffer may not hold, by number.
+    """Return the numbers of connections of random sources whose segments may find a buffer full.
 
-    Losses keep their windows small meanwhile. This has no law: their answers are in doubt.
+    Their losses keep their windows small. Theory has no law for these windows, so the answers are in doubt.
     """
     found: set[int] = set()
     for f, flow in enumerate(network.flows):
@@ -745,9 +747,9 @@ def doubts(network: Network, point: Point) -> list[str]:
             continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and lost & set(users.tolist()):
             found.append(
-                f"sources at random may overflow a buffer of {one.places + one.sent:.3g} packets before a "
-                f"{one.kind}, and losses, which theory leaves out, keep windows small: round trips were 14 % "
-                "off in the median, and up to three times as long"
+                f"sources at random may overflow a buffer of {one.places + one.sent:.3g} packets before "
+                f"{BEHIND[one.kind]}, and losses, which theory leaves out, keep windows small: round trips "
+                "were 14 % off in the median, and up to three times as long"
             )
             continue
         # between two visits to a full link without relaying the whole window is at its port
@@ -767,15 +769,15 @@ def doubts(network: Network, point: Point) -> list[str]:
             few = places < LEAST_ROOM * one.segment
             off = "by a factor of 5, as were round trips" if few else "by 20 %, round trips by 100 %"
             found.append(
-                f"windows of {one.most:.0f} packets may overflow a buffer of {places:.3g} before a "
-                f"{one.kind}: connections synchronise, which theory of means does not show; goodput was off "
+                f"windows of {one.most:.0f} packets may overflow a buffer of {places:.3g} before "
+                f"{BEHIND[one.kind]}: theory has mean windows, and not when they are halved; goodput was off "
                 f"{off}"
             )
         elif one.overflows and not all(_is_exact(network, point, int(f), r) for f in users):
             found.append(
-                f"datagrams overflow a buffer of {one.places + one.sent:.3g} packets before a {one.kind}: "
-                "goodput was up to 10 % off on a radio with errors, and many times too high behind a bucket "
-                "or from periodic sources"
+                f"datagrams overflow a buffer of {one.places + one.sent:.3g} packets before "
+                f"{BEHIND[one.kind]}: goodput was up to 10 % off on a radio with errors, and "
+                "many times too high behind a bucket or from periodic sources"
             )
     return found[:1]
 

@@ -1213,7 +1213,7 @@ def of_voice(asked: Asked) -> Iterator[str]:
         if any(visit.train.air > visit.train.frames for visit in beside):
             yield (
                 "voice links cut the time for data into gaps that a frame must fit into, which is known on "
-                "average only: near saturation round trips were ten times as long"
+                "average only: near saturation simulated round trips were ten times as long as theory's"
             )
 
 

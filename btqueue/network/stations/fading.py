@@ -80,8 +80,8 @@ def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
     several = any(piconet.members >= 4 for piconet in network.piconets)
     if long and several and point.links.links.load.sum() > BUSY:
         found.append(
-            "Segments that are not full are repeated on four links or more that are busy: round trips were "
-            "up to 13 % short"
+            "Short segments are repeated in a busy piconet of four peripherals or more: theory's round trips "
+            "were up to 13 % too short"
         )
     return found
 

@@ -70,7 +70,7 @@ def conservation_law(model: PollingModel, served_pairs: ArrayLike) -> Conservati
 
 @in_float64
 def conservation_residual(model: PollingModel, mean_wait: ArrayLike, served_pairs: ArrayLike) -> Array:
-    """How far mean waits are from the law, ``weights @ mean_wait / total - 1``.
+    """Return by which share mean waits miss the pseudo-conservation law, ``weights @ mean_wait / total - 1``.
 
     Example:
         >>> from btqueue.queueing.polling.conservation import conservation_residual

@@ -147,7 +147,7 @@ def _vacation_queue(
 def vacation_queues(
     model: PollingModel, coupling: Coupling, max_limit: int
 ) -> tuple[LimitedQueue, Coupling, Array]:
-    """Every queue as a limited one with vacations, the coupling that follows, and the covariances."""
+    """Return each queue's solution with vacations, the coupling that follows from it, and the covariances."""
     covariances = stations.covariances(stations.moves(visits(model, coupling)))
     solved, found = jax.vmap(
         lambda covariance, queue: _vacation_queue(model, coupling, covariance, queue, max_limit)

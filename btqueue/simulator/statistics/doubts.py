@@ -190,9 +190,9 @@ def look_for_memory(pairs: Pairs, whole: Whole, alarms: float) -> str:
 def look_for_biases(pairs: Pairs, whole: Whole, alarms: float) -> str:
     """Look for metrics that differ between whole runs and their halves, by Student's test of the differences.
 
-    The bias of a mean of observations, whose number is random, is inversely proportional to the length of a
-    run, so that halves have twice that of whole runs: the difference is the latter (Quenouille, Biometrika
-    43, 1956). A mean over time has none.
+    A mean over a random number of observations has a bias that is inversely proportional to the length of the
+    run. Half a run has twice the bias of the whole run, so the difference of both means is the bias of the
+    whole run (Quenouille, Biometrika 43, 1956). A mean over time has no such bias.
     """
     found = []
     for name in RATIOS:

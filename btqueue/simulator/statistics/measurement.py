@@ -385,8 +385,8 @@ def mean_queue_lengths(kinds: np.ndarray, counts: Together) -> np.ndarray:
     """Return the mean length of a queue of each kind, shape (replications, kinds), in the order of the kinds.
 
     Args:
-        kinds: of each queue, shape (queues,).
-        counts: of the replications.
+        kinds: the kind of each queue, as a number, shape (queues,).
+        counts: the counts of the replications.
     """
     alike = [kinds == kind for kind in sorted(set(kinds.tolist()))]
     return np.array([[lengths[chosen].mean() for chosen in alike] for lengths in counts.lengths])

@@ -375,7 +375,7 @@ ENDS = [
     (FEEDBACK.with_(radio__ber=1e-6), None),  # hardly anything is
     (FEEDBACK.with_(radio__per=0.3, radio__ber=0.0), None),  # POLL and NULL are lost as often as data
     (FIVE_LOSSY_UPLOADS, None),
-    (FIVE_LOSSY_UPLOADS | {"traffic.message_bytes": 400}, "not full are repeated"),
+    (FIVE_LOSSY_UPLOADS | {"traffic.message_bytes": 400}, "Short segments are repeated"),
     # absences of a central lock to the cycles of the other piconet: 104 kbit/s simulated, and 132 solved
     (BRIDGED, None),
     (BRIDGED | {"network.bridge": "MS"}, "whose central is a bridge"),
