@@ -187,6 +187,7 @@ def _footer(found: xr.Dataset) -> list[str]:
             lines.append("without effect: " + ", ".join(attrs["without_effect"]))
         if attrs["without_range"]:
             keys = ", ".join(attrs["without_range"])
+            lines.append("left out: keys that hold no number, as link.rate (sweep and dimension take them)")
             lines.append(f"left out because they are 0 and have no range (--spread KEY=LOW..HIGH): {keys}")
         if attrs["not_varied"]:
             lines.append(f"not varied, in entries of lists (--key): {', '.join(attrs['not_varied'])}")

@@ -20,6 +20,13 @@ def test_the_table_names_keys_and_elasticities():
     assert "no key has an effect" in result.stdout  # on timeouts
 
 
+def test_keys_without_numbers_are_named_as_left_out_unless_keys_are_chosen():
+    """The packet type, `link.rate`, may matter most, and is no number."""
+    for keys, told in (([], True), (KEYS, False)):
+        stdout = run("sensitivity", CHAIN, *keys, "--metric", "goodput_kbps").stdout
+        assert ("left out: keys that hold no number" in stdout) == told
+
+
 def test_the_table_says_where_a_metric_bends_and_does_not_react():
     keys = ("traffic.message_bytes", "transport.mss_bytes", "link.node_buffer_bytes", "traffic.load_kbps")
     metrics = ("--metric", "goodput_kbps", "--metric", "rtt_s")
