@@ -8,6 +8,7 @@ window is the limit if it is as large as it may be, else the congestion window o
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 
 import numpy as np
@@ -120,12 +121,11 @@ def _tokens(
     """
     found, layouts = [], network.layouts
     for number, ends in enumerate(plan.flows):
-        flow, own, taken = counts.flows[number], network.connections[number], dict[int, float]()
+        flow, own, taken = counts.flows[number], network.connections[number], defaultdict[int, float](float)
         cut = network.patterns[own.pattern : own.pattern + own.pattern_length]
-        sizes, prices = layouts.application[cut], layouts.all_tokens[cut]
-        order = np.argsort(sizes)
+        cut = cut[np.argsort(layouts.application[cut])]
         mean_bytes = flow["bytes_sent"] / max(flow["segments_sent"], 1)
-        price = np.interp(mean_bytes, sizes[order], prices[order]) if len(cut) else 0.0
+        price = np.interp(mean_bytes, layouts.application[cut], layouts.all_tokens[cut]) if len(cut) else 0.0
         ways = [(ends.source, ends.target, flow["segments_sent"] * price)]
         if own.control_layout != NOTHING:
             price = layouts[own.control_layout].all_tokens
@@ -134,8 +134,7 @@ def _tokens(
             for hop in plan.route(source, target):
                 bucket = network.buckets[port_of[hop.source, hop.target]]
                 if bucket.enabled:
-                    share = spent / (bucket.rate * SECOND * float(counts.seconds))
-                    taken[int(bucket.queue)] = taken.get(int(bucket.queue), 0.0) + float(share)
+                    taken[int(bucket.queue)] += float(spent / (bucket.rate * SECOND * counts.seconds))
         found.append(taken)
     return found
 
