@@ -770,8 +770,8 @@ def doubts(network: Network, point: Point) -> list[str]:
             off = "by a factor of 5, as were round trips" if few else "by 20 %, round trips by 100 %"
             found.append(
                 f"windows of {one.most:.0f} packets may overflow a buffer of {places:.3g} before "
-                f"{BEHIND[one.kind]}: theory has mean windows, and not when they are halved; goodput was off "
-                f"{off}"
+                f"{BEHIND[one.kind]}: theory knows mean windows, not the times at which they halve; goodput "
+                f"was off {off}"
             )
         elif one.overflows and not all(_is_exact(network, point, int(f), r) for f in users):
             found.append(
