@@ -349,6 +349,8 @@ def test_14_flows_that_differ_have_their_colours_and_their_rows(visit, address):
     cells = [row.split("\t") for row in rows if row.startswith("goodput")]
     goodput = {title: simulated.split()[0] for title, _, _, simulated in cells}
     assert list(goodput) == ["goodput, download", "goodput, sensors"]
+    delays = [row.split("\t")[0] for row in rows if row.startswith("message delay,")]
+    assert "message delay, sensors" in delays and "message delay, download" not in delays
     assert float(goodput["goodput, download"]) > 100 > float(goodput["goodput, sensors"])
     page.locator("#bounds").fill("delay_s <= 0.1, delay_p95_s <= 0.2")  # groups have a line of their mean
     expect(page.locator("line.bound")).to_have_count(1)

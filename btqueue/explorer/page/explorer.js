@@ -406,7 +406,7 @@ function drawNumbers(side) {
   const first = side.answer?.answered_by === "simulation" ? "simulated in place of theory" : "model";
   top.append(...["metric", "unit", first, "simulation ± 95 %"].map((text) => made("th", { scope: "col" }, text)));
   const rows = Object.entries(metrics).filter(([name]) => side.answer?.metrics[name] || side.here?.metrics[name]).flatMap(([name, { title, unit }]) => {
-    const answers = [side.answer, side.here].map((one) => one?.metrics[name]), groups = groupsOf(side).filter((group) => answers.some((one) => one && group in one.parts));
+    const answers = [side.answer, side.here].map((one) => one?.metrics[name]), groups = groupsOf(side).filter((group) => answers.some((one) => Number.isFinite(one?.parts[group])));
     return (groups.length ? groups : [null]).map((group) => { // of flows that differ, a row for each group
       const row = made("tr"), of = (one) => one && group !== null ? { mean: one.parts[group], ci95: one.intervals[group] } : one, [solved, simulated] = answers.map(of);
       row.append(made("th", { scope: "row" }, group === null ? title : `${title}, ${group}`), made("td", {}, unit), made("td", {}, short(solved?.mean)), made("td", {}, simulated ? interval(simulated) : "–"));
