@@ -28,7 +28,7 @@ import btqueue as bt
 from btqueue.network.measured_errors import IN_DOUBT, THEORY
 from btqueue.reproduction.report import markdown
 from btqueue.scenario import METRICS, NotBuiltYet, Scenario
-from btqueue.scenario.topology import topology
+from btqueue.study.summary import partial_times
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "model-against-simulation.md"
 ERRORS = Path(__file__).parents[1] / "btqueue" / "network" / "measured_errors.csv"
@@ -101,23 +101,13 @@ def answered(task: Task, known: Simulated) -> list[Row]:
         print(f"\r{task.grid}: {task.point}: {refusal}", file=sys.stderr)
         return []
     known = known or simulated(task.scenario)
-    about = solved.attrs
+    about, partial = solved.attrs, partial_times(solved, task.scenario)
     common = task.grid, task.point, task.digest, about["errors_of"], about["system"], about["regime"]
     return [
         Row(*common, name, float(solved[name].mean()), *known[name])
         for name in LEAST
-        if name in solved and name in known and _of_all(task.scenario, name, solved[name].values)
+        if name in solved and name in known and name not in partial  # means over other flows
     ]
-
-
-def _of_all(scenario: Scenario, name: str, values: np.ndarray) -> bool:
-    """Return whether the mean is over the flows of the simulated one: all sources with a load have delays."""
-    if name != "delay_s":
-        return True
-    sources = [scenario.of_flow(flow.spec).traffic.source for flow in topology(scenario).flows]
-    return not any(
-        np.isnan(value) and source != "greedy" for value, source in zip(values, sources, strict=True)
-    )
 
 
 def simulated(scenario: Scenario) -> Simulated:
