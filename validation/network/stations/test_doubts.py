@@ -136,6 +136,12 @@ ROUGH = [
 """Keys with which theory was wrong, without a word, before these doubts."""
 
 
+SLOW_HOSTS = {
+    "network.topology": "chain", "network.hops": 2, "network.flows": "end-to-end", "traffic.source": "greedy",
+    "link.packets": ["DH5", "DH3"], "link.l2cap_delay_s": 0.006, "transport.delayed_ack": False,
+    "flow_control.baseband_packets": 400, "network.relay": "packet",
+}  # fmt: skip
+"""A window over two links of a piconet, between hosts that hold its segments for a time."""
 RINGS = {
     "network.peripherals": 5, "traffic.load_kbps": 36.0, "flow_control.baseband_packets": 200,
     "transport.delayed_ack": False,
@@ -336,6 +342,10 @@ ENDS = [
     (UPLOADS_IN_TURN | {"polling.discipline": "slq", "traffic.load_kbps": 80.0}, "which link is next"),
     (UPLOADS_IN_TURN | {"polling.discipline": "gated", "traffic.source": "periodic"}, "gated"),
     (UPLOADS_IN_TURN | ONE_UP | {"polling.discipline": "gated", "traffic.source": "periodic"}, None),
+    (RINGS | {"polling.discipline": "gated", "traffic.load_kbps": 20.0}, "gates that depend"),
+    (RINGS | {"polling.discipline": "gated", "traffic.load_kbps": 1.0}, None),
+    (SLOW_HOSTS | {"transport.receive_window_segments": 2}, "although hosts or wires"),
+    (SLOW_HOSTS | {"transport.receive_window_segments": 4}, None),
     (FULL_RING | {"polling.discipline": "lwrr"}, None),
     (FULL_RING | {"polling.discipline": "lwrr", "transport.receive_window_segments": 3}, "which link"),
     (FULL_RING | SLOT_BY_SLOT, None),
