@@ -40,11 +40,11 @@ class Bound(NamedTuple):
 PLACES = {
     "the token buffer": "flow_control.buffer_packets",
     "the baseband queue": "flow_control.baseband_packets",
-    "a queue on the way": "flow_control.central_buffer_packets",
     "a node's buffer": "link.node_buffer_bytes",
     "the radio": "link.arq",
 }
-"""The key behind losses at a place; losses at outside links have keys in the entries of these."""
+"""The key behind losses at a place. Losses at an outside link have a key in its entry; `_on_the_way` has the
+key of a queue on the way."""
 STATIONS: tuple[Kind, ...] = ("slots", "tokens", "outside", "host")
 """Kinds of limits that are stations."""
 KEYS: dict[Kind, str] = {
@@ -157,7 +157,8 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
     elif key and (origin or polls):
         shown = ", ".join(value) if isinstance(value, list | tuple) else value
         idle = f"{first.idle_share:.0%} of the slots poll links without data; " if first.idle_share else ""
-        line += f" ({idle if polls else ''}{key} = {shown}{origin and f', {origin}'})"
+        said = " is unset" if value is None else f" = {shown}{origin and f', {origin}'}"
+        line += f" ({idle if polls else ''}{key}{said})"
     more = {"key": key, "value": value, "next": further and _plain(further), "line": line}
     return _plain(first) | more
 
@@ -174,6 +175,8 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
             end = "rate_kbps" if bound.kind == "outside" else "loss"
             return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
+    if bound.kind == "cwnd" and bound.name == "a queue on the way":
+        return _on_the_way(scenario, flow)
     if bound.kind == "slots" and scenario.link.bearer == "le":
         key = f"le.{_of_events(scenario, flow, bound.name)}"
     elif bound.idle_share > IDLE:
@@ -192,6 +195,19 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
         return key
     entry = min(number, number if flow.reverse is None else flow.reverse) + 1
     return flow.spec.names(entry).get(key, key)
+
+
+def _on_the_way(scenario: Scenario, flow: FlowPlan) -> str:
+    """Return the key of the queues behind a flow's first hop, and of its outside links; "" of several."""
+    plan, keys = topology(scenario), set[str]()
+    for place, hop in enumerate(plan.route(flow.source, flow.target)):
+        if hop.kind == "outside":
+            keys.add(f"network.outside_links[{hop.index + 1}].buffer_packets")
+        elif place and hop.source in plan.bridge_nodes and hop.target == plan.piconets[hop.index].central:
+            keys.add("polling.bridge_buffer_packets")
+        elif place and scenario.flow_control.central_buffer_packets is not None:
+            keys.add("flow_control.central_buffer_packets")
+    return keys.pop() if len(keys) == 1 and scenario.link.node_buffer_bytes is None else ""
 
 
 def _of_events(scenario: Scenario, flow: FlowPlan, piconet: str) -> str:

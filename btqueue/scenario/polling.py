@@ -42,10 +42,10 @@ class Polling(Table):
     discipline: Discipline = key("e-limited", "rule that ends a visit and chooses the next peripheral")
     limit: int = key(5, "M, frames of one visit under e-limited polling", ge=1, le=100_000)
     bridge_limit: Count | None = key(
-        None, "frames of a visit to the bridge; unset: peripherals x limit", BRIDGES
+        None, "frames of a visit to the bridge; unset: limit x peripherals there that are no bridge", BRIDGES
     )
     bridge_buffer_packets: Count | None = key(
-        None, "packets a bridge may hold each way; unset: peripherals x limit", BRIDGES
+        None, "packets a bridge may hold for a piconet; unset: limit x peripherals there, no bridges", BRIDGES
     )
     bridge_schedule: Literal["walk-in", "sniff", "pcss"] = key(
         "walk-in",

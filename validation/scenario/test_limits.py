@@ -5,9 +5,10 @@ import json
 import pytest
 from command_line import run
 
-from btqueue import compare, simulate, solve, table
+from btqueue import compare, load, simulate, solve, table
 from btqueue.scenario import Scenario
 from btqueue.scenario.limits import Bound, limits
+from btqueue.scenario.topology import topology
 from btqueue.study.tables import limit_lines
 
 ALONE = Scenario().with_(
@@ -153,6 +154,51 @@ def test_a_key_of_a_flow_is_named_in_its_entry():
     bounds = [[Bound("load", 5.0)]] * 4
     keys = [found["key"] for found in limits(scenario, bounds)]
     assert keys == ["network.flows[1].load_kbps", "traffic.load_kbps"] * 2
+
+
+BRIDGED = Scenario.from_dict(
+    {"network": {"topology": "scatternet", "piconets": 2, "peripherals": 1, "flows": "pairs"}}
+)
+RELAYED = ALONE.changed({"network.peripherals": 2, "network.flows": [{"from": "p1.1", "to": "p1.2"}]})
+WIRED = Scenario.from_dict(WLAN)
+SMALL = {"flow_control.central_buffer_packets": 10}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "key"),
+    [
+        (BRIDGED, "polling.bridge_buffer_packets"),
+        (RELAYED.changed(SMALL), "flow_control.central_buffer_packets"),
+        (WIRED, "network.outside_links[1].buffer_packets"),
+        (BRIDGED.changed(SMALL), ""),  # either may overflow
+    ],
+)
+def test_the_key_behind_losses_on_the_way_is_of_a_queue_that_the_flow_passes(scenario, key):
+    lost = Bound("cwnd", 5.0, "a queue on the way")
+    found = limits(scenario, [[lost]] * len(topology(scenario).flows))
+    assert {one["key"] for one in found} == {key}
+
+
+def test_a_bridge_that_loses_packets_is_named_and_its_buffer_is_the_cure():
+    """It holds a segment alone, and a visit brings four; no queue of a central has a limit."""
+    small = {"polling.bridge_limit": 20, "polling.bridge_buffer_packets": 5, "traffic.source": "greedy"}
+    run = {f"run.{key}": value for key, value in ALONE.to_dict()["run"].items()}
+    lossy = BRIDGED.changed({"network.flows": [{"from": "p1.1", "to": "p2.1"}]} | small | run)
+    (limit,) = simulate(lossy).attrs["limited_by"]
+    assert (limit["kind"], limit["key"], limit["value"]) == ("cwnd", "polling.bridge_buffer_packets", 5)
+    more = simulate(lossy.changed({"polling.bridge_buffer_packets": 40})).goodput_kbps
+    assert float(more.mean()) > 2.0 * limit["kbps"]
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_tokens_behind_a_load_are_the_ones_that_acknowledgements_leave(engine):
+    """A bucket pays 1,539 bytes for a segment of its own flow, 183 for an acknowledgement of the other."""
+    ring = load("venugopal-2006/piconet").with_(traffic__load_kbps=80, run__duration_s=200)
+    (found, _) = engine(ring).attrs["limited_by"]
+    segments = 1000.0 * found["kbps"] / 8 / 1460  # a second, each acknowledged
+    left = (250_000 / 8 - 183 * segments) / 1539
+    assert (found["kind"], found["next"]["kind"]) == ("load", "tokens")
+    assert found["next"]["kbps"] == pytest.approx(left * 1460 * 8 / 1000, rel=0.01)
 
 
 def test_tables_and_documents_show_the_limits_of_flows_and_groups(tmp_path):

@@ -17,7 +17,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, with_the_next
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.records.arrays import State
-from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT
+from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.statistics.measurement import Counts
 
 CARRIED = 0.98
@@ -59,7 +59,7 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
     for rate, visited in zip(goodput, stations, strict=True):
         for queue in visited:
             through[queue] += rate
-    tokens = _tokens(plan, network, counts, port_of)
+    tokens, bounded = _tokens(plan, network, counts, port_of), scenario.link.node_buffer_bytes is not None
     hosts, found = _hosts(scenario, plan, counts), list[list[Bound]]()
     sources = [scenario.of_flow(flow.spec).traffic.source for flow in plan.flows]
     offered = np.where(
@@ -86,7 +86,9 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
             if kind == "tokens":
                 mine, used = tokens[number][queue], sum(one.get(queue, 0.0) for one in tokens)
             room = rate * (mine + 1.0 - used) / mine if mine > 0.0 else math.inf
-            every.append((busy, Bound(kind, room, name, idle_shares[name] if kind == "slots" else 0.0)))
+            overflows = bounded or network.queues[queue].limit < UNLIMITED  # else it may not be `OFTEN_FULL`
+            share = busy if overflows or busy >= FULL else 0.0
+            every.append((share, Bound(kind, room, name, idle_shares[name] if kind == "slots" else 0.0)))
         for mine, busy, node in hosts[number]:
             room = rate * (mine + 1.0 - busy) / mine if mine > 0.0 else math.inf
             every.append((busy, Bound("host", room, plan.nodes[node])))
