@@ -260,7 +260,8 @@ def print_formula(entry: Evaluated) -> None:
     screen, told = Screen(), _formula(entry)
     screen.say(entry.form.name, style="bold")
     screen.say(entry.form.about)
-    screen.say(told["expression"])
+    whole = told["expression"]
+    screen.say(*([whole] if len(whole) <= LONGEST_LATEX else entry.form.text.strip().splitlines()))
     screen.say(f"LaTeX: {_short(told['latex'])}", style="dim")
     rows = (
         [

@@ -71,8 +71,8 @@ class Judged(dict[str, Any]):
     """Metrics, or slopes, by name.
 
     Attributes:
-        warnings: why the answer is in doubt, as `solve` says it, and where a derivative does not exist; empty
-            if neither, or if JAX traces, where a Python warning says it when the program runs.
+        warnings: why the answer is in doubt, as `solve` says it, and where a derivative does not exist. Empty
+            while JAX traces a function: a Python warning says the same when the program runs.
     """
 
     def __init__(self, values: Mapping[str, Any], warnings: Sequence[str] = ()) -> None:
@@ -442,8 +442,9 @@ class Plan:
             columns = [self._derivatives(point, key, flat) for key in point]
         except REFUSALS:  # the warning of the values reports it
             return {name: np.full((*value.shape, len(point)), math.nan) for name, value in shapes.items()}
-        said = [why for _, bent in columns for why in dict.fromkeys(one.why for one in bent.values())]
-        _say([SAMPLED] if self._answer(point).sampled else said)
+        names = [name for name, value in shapes.items() for _ in range(value.size)]  # of each place
+        said = [f"{names[place]}: {one.why}" for _, bent in columns for place, one in bent.items()]
+        _say([SAMPLED] if self._answer(point).sampled else list(dict.fromkeys(said)))
         every, found, begin = np.stack([secants.slope for secants, _ in columns], axis=-1), {}, 0
         for name, value in shapes.items():
             found[name] = every[begin : begin + value.size].reshape(*value.shape, len(point))
@@ -454,7 +455,7 @@ class Plan:
 def plan(scenario: Scenario) -> Plan:
     """Return a scenario as numbers that may be varied, and a function from them to metrics and derivatives.
 
-    Of every network that the theory of stations answers; for `jax.grad`, `jax.vmap` and `jax.jit`, too.
+    It works for every network that `solve` answers, and under `jax.grad`, `jax.vmap` and `jax.jit`.
     """
     return Plan(scenario)
 
@@ -498,11 +499,9 @@ def _apart(
     found = f"slopes are {low:.4g} from below and {high:.4g} from above"
     below, above = (_stays(*pair, ratio, floor) for pair in zip(near, far, strict=True))
     if below and above is False:
-        return Sides("jump", low, low, math.nan, f"the slope by {at} is the slope from below, where {found}")
+        return Sides("jump", low, low, math.nan, f"a jump at {at}: the slope is the one below it")
     if above and below is False:
-        return Sides(
-            "jump", high, math.nan, high, f"the slope by {at} is the slope from above, where {found}"
-        )
+        return Sides("jump", high, math.nan, high, f"a jump at {at}: the slope is the one above it")
     if False in (below, above):
         return Sides("jump", math.nan, math.nan, math.nan, f"no derivative by {at}, where {found}")
     return Sides("kink", math.nan, low, high, f"no derivative by {at}, where {found}")

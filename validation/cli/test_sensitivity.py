@@ -75,6 +75,17 @@ def test_formulas_with_and_without_a_scenario():
     assert "--at h=..." in incomplete.stdout
 
 
+def test_an_unknown_formula_is_answered_by_the_names_that_begin_so():
+    begun = run("sensitivity", "--formula", "round trip", code=2).stderr
+    assert "there are round trip, lone segment up a star; " in begun and "fairness" not in begun
+    assert "names begin with wait, cycle, " in run("sensitivity", "--formula", "xyz", code=2).stderr
+
+
+def test_a_long_formula_is_printed_in_steps():
+    told = run("sensitivity", "--formula", "round trip, carried in a ring").stdout.splitlines()
+    assert "l = lambda*T_s" in told and max(map(len, told)) < 600
+
+
 def test_too_many_failures_are_no_answer():
     key = "transport.min_rto_s"
     beyond = ["--spread", f"{key}=1..1000", "--key", key]  # the largest timeout

@@ -1,6 +1,7 @@
 """Derivatives of theory: of plans, by JAX, and of the study that asks for them."""
 
 import math
+import re
 
 import jax
 import numpy as np
@@ -93,9 +94,14 @@ def test_where_a_metric_jumps_on_one_side_its_slope_is_that_of_the_other():
     """
     key, asked = "traffic.message_bytes", plan(CAPACITY)
     sides = asked.sides(["goodput_kbps"], key)["goodput_kbps"]
-    assert sides.kind == "jump" and "is the slope from below" in sides.why
+    assert sides.kind == "jump" and "the slope is the one below it" in sides.why
     goodput, value = float(asked.metrics()["goodput_kbps"].mean()), asked.parameters[key]
     assert sides.slope == sides.below == pytest.approx(goodput / value, rel=1e-6)
+    with pytest.warns(InDoubt) as said:
+        jax.grad(lambda size: asked.metrics({key: size})["goodput_kbps"].mean())(value)
+    (jumps,) = (text for text in map(str, (one.message for one in said)) if "a jump at" in text)
+    told = re.findall(r"(\w+): a jump at", jumps)
+    assert "goodput_kbps" in told and len(set(told)) == len(told)  # once for all flows
 
 
 def test_whole_numbers_may_be_taken_as_real_ones():

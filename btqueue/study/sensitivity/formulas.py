@@ -595,9 +595,10 @@ def formula(name: str, at: Mapping[str, float] | None = None, scenario: Scenario
     """
     known = closed_forms()
     if name not in known:
-        guess = closest(name, known)
+        guess, alike = closest(name, known), "; ".join(entry for entry in known if entry.startswith(name))
         subjects = ", ".join(dict.fromkeys(entry.partition(",")[0] for entry in known))
-        hint = f'did you mean "{guess}"?' if guess else f"there are {subjects}"
+        begin = f"there are {alike}" if name and alike else f"names begin with {subjects}"
+        hint = f'did you mean "{guess}"?' if guess else begin
         raise ScenarioError(f"there is no formula {shown(name)}; {hint}", name, guess=guess)
     form = known[name]
     for symbol in at or {}:
