@@ -79,7 +79,7 @@ def on_air_error_rate(packet: PacketType, ber: ArrayLike) -> NDArray[np.float64]
 
 
 def reply_error_rate(ber: ArrayLike) -> NDArray[np.float64]:
-    """Probability that a return packet fails to deliver its ARQN bit: it needs sync word and header only."""
+    """Probability that a return packet's acknowledgement (ARQN) is lost: in its sync word or header."""
     return _any_of(access_code_error_rate(ber), header_error_rate(ber))
 
 

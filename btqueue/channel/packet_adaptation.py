@@ -17,7 +17,7 @@ from btqueue.channel.error_rates import Bits, packet_error_rate
 
 
 def packet_goodput_kbps(packet: PacketType, ber: ArrayLike, *, bits: Bits = "payload") -> NDArray[np.float64]:
-    """Asymmetric rate times 1 - P(b) in kbit/s, the shape of ``ber``."""
+    """Greatest rate one way (kbit/s) times the share of packets that arrive, the shape of ``ber``."""
     return packet.asymmetric_kbps * (1.0 - packet_error_rate(packet, ber, bits=bits))
 
 

@@ -62,14 +62,14 @@ def simulate(
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
         device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
-        most: replications after which `run.precision` asks for no more; by default `MOST_OBSERVATIONS`.
+        most: greatest number of replications with `run.precision`; by default `MOST_OBSERVATIONS`.
 
     Returns:
         `Results`, read like an `xarray.Dataset`: metrics of dimensions (replication, flow); metrics of the
         whole network have (replication,), metrics of single links (replication, link), and `queue_packets`
         (replication, queue). Attributes: events, seed, warmup_s, complete, warnings, and of the quantity
         `precision_of` its `estimate`, and the `half_width` and `relative_half_width` of its 95 % interval,
-        which is as wide as `run.precision` asks for at least (`btqueue.simulator.statistics.precision`).
+        which is never narrower than `run.precision` asks for (`btqueue.simulator.statistics.precision`).
 
     Raises:
         NotBuiltYet: the scenario has a feature that the simulator does not have yet.
@@ -90,7 +90,7 @@ def simulate_many(
 ) -> list[Results]:
     """Simulate several scenarios, one thread each, and return their results in order; see `simulate`.
 
-    No thread waits for the last replication of a scenario, as it does where each scenario has all threads.
+    No thread is idle at the end of a scenario, while the last replication of this scenario runs.
 
     Args:
         scenarios: each gives the results that `simulate` gives.

@@ -142,8 +142,8 @@ def dimension(
 ) -> Dimensioning:
     """Choose keys so that an objective is best within bounds.
 
-    All combinations are solved if they are no more than *budget*; by the engine, the best one is then proved
-    to be best. Otherwise a search looks for it, and nothing is proved (`btqueue.study.dimensioning.search`).
+    If there are at most *budget* combinations, the engine answers all of them, and no other is better by its
+    answers. Otherwise a search looks for the best, and proves nothing (`btqueue.study.dimensioning.search`).
 
     Args:
         scenario: with the keys to choose; its other keys stay.

@@ -313,9 +313,9 @@ def local_sensitivity(
         scenario: the operating point.
         metrics: names, or quantities such as ``"p95(delay_s, sensors)"``; by default goodput, round-trip
             time, message delay (of a source with a load), segment loss and timeouts.
-        keys: as in `btqueue.study.sensitivity.factors.factors`, like *spread* and *share*.
+        keys: dotted; by default every key of a table that holds a number, but none of `[run]`.
         spread: by key, the range in which it may plausibly lie; its ends are answered, too.
-        share: width of the other ranges.
+        share: of their values, by which the ranges of the other keys go to either side.
         workers: processes; by default this one alone, or all cores where there is much to do.
         progress: called with the points done and the points known to be needed.
 

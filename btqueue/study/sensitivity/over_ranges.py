@@ -120,13 +120,12 @@ def global_sensitivity(
 
     Args:
         scenario: gives the keys that do not vary, and the middle of the default spreads.
-        metrics: as in `btqueue.study.sensitivity.local.local_sensitivity`, like *keys*, *spread* and *share*.
-            By default all keys with an effect within their spread.
-        keys: see there.
-        spread: see there; ``log(a,b)`` is even in the logarithm.
+        metrics: as in `btqueue.study.sensitivity.local.local_sensitivity`.
+        keys: dotted; by default all with an effect within their spread.
+        spread: range by key, as ``"200..400"``; ``"log(a,b)"`` is even in the logarithm.
         samples: blocks.
         seed: seed of the points and of the intervals' bootstrap.
-        share: see there.
+        share: of their values, by which the other keys vary to either side.
         workers: processes; all cores by default.
         progress: called with the points done and needed.
 
