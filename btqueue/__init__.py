@@ -103,9 +103,13 @@ def _by_name(function: Any) -> Any:
 
 
 def _loaded(scenario: Any) -> Any:
-    from btqueue.scenario import load
+    from btqueue.scenario import Scenario, load
 
-    return load(scenario) if isinstance(scenario, (str, os.PathLike)) else scenario
+    if scenario is None or isinstance(scenario, Scenario):
+        return scenario
+    if isinstance(scenario, (str, os.PathLike)):
+        return load(scenario)
+    raise TypeError(f"scenario = {scenario!r}: must be a Scenario, or the name or path of one")
 
 
 def _as_html(results: Any) -> str:

@@ -117,3 +117,9 @@ def test_a_closed_form_shows_its_formula_and_its_symbols():
     form = next(iter(closed_forms().values()))
     assert form._repr_latex_().strip("$").endswith(form.latex())
     assert [row[0] for row in bt.table(form).rows] == list(form.symbols)
+
+
+@pytest.mark.parametrize("ask", [bt.solve, bt.simulate, bt.hints, lambda wrong: bt.simulate_many([wrong])])
+def test_what_is_no_scenario_is_refused_by_its_value(ask):
+    with pytest.raises(TypeError, match="scenario = 3: must be a Scenario, or the name or path of one"):
+        ask(3)
