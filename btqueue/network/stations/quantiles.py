@@ -10,6 +10,7 @@ without random visits, and of waits that occur with a chance, with a gamma law:
   wait of the M/D/1 queue, whose squared coefficient of variation is :math:`1/3 + 2 \rho / 3`;
 * behind others' trains on the rest of its way: lumps, with the variance :math:`t \sum \lambda w^2 / (1 -
   \rho)^3` of a busy period begun by t slots (L. Takacs, 1962);
+* for tokens: the exponential tail of the tokens that are missing (`laws.Deficit`), with its chance;
 * until a delayed acknowledgement goes: the next segment comes at random, or the timer expires.
 
 The sum has the mean of the fixed point. Nothing is fitted.
@@ -37,8 +38,6 @@ Vector = NDArray[np.float64]
 Parts = list[tuple[float, float, float]]
 """Chance, mean and variance of each time of a mixture of gamma times."""
 
-SMALL = 0.01
-"""Share of a mean time that is negligible."""
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
 FAR = 9.0
@@ -103,9 +102,9 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
     """Return how to compute the quantiles of round trips and delays, by metric, shape (flows,) (s).
 
     Not a number where they are not known: of connections that lose segments, of radios that fade, of sources
-    in bursts in a piconet of several links, of sources at times in piconets with a bridge, where windows hold
-    back such a source, and where waits for tokens are more than `SMALL` of the mean. The round trip of a
-    window that fills a station is the sum of the services of its segments there.
+    in bursts in a piconet of several links, of sources at times in piconets with a bridge, and where windows
+    hold back such a source. The round trip of a window that fills a station is the sum of the services of its
+    segments there.
     Measured errors: docs/explanation/queueing-vacations.md.
 
     Args:
@@ -166,8 +165,6 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         for visit in way
     ):
         return None
-    if point.token_s[f] > SMALL * mean_s:
-        return None  # the law has no part for waits for tokens
     port = _at_port(network, point, f)
     random, width = (np.zeros(3), 0.0) if port is None else port
     wait_s = laws.answers[f].wait_s if back else 0.0
@@ -182,11 +179,15 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         if visit.kind == "port" and visit.train.spread > 0.0 and port is None:
             each = float(laws.links.frame[visit.index]) * SLOT_S
             random += (visit.train.frames - visit.train.packets) * each, visit.train.spread * each**2, 0.0
-    parts = _gamma(*random.tolist())
+    parts, tail = _gamma(*random.tolist()), point.token_tails[f]
+    if (tokens_s := tail.between(0.0, inf)) > 0.0:  # an exponential wait, if any
+        longer = tokens_s / tail.share
+        parts = _plus(parts, [(1.0 - tail.share, 0.0, 0.0), (tail.share, longer, longer**2)])
     used = min(max(float((point.rate @ point.service)[point.service[f] > 0.0].max(initial=0.0)), 1e-3), 1.0)
     lone = max(mean_s - point.token_s[f] - point.own_stray[f], 0.0)
     if f not in laws.ports:  # it waits longest elsewhere
         own = float(point.own[f](laws.rests[f].window if back else inf, lone))
+        own = max(own**2 - tokens_s**2, 0.0) ** 0.5  # the longer one of both waits
         parts = _plus(parts, _met(own, 1.0 - (1.0 - used) * (1.0 - flow.more) / max(flow.batch, 1.0)))
     parts = _plus(parts, _met(float(point.stray[f]) if back else float(laws.waits[f]), used))
     if wait_s > 0.0:

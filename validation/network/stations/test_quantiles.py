@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from beside import near_simulation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaincinv
@@ -102,7 +103,8 @@ BESIDE_FULL = bt.Scenario().changed({
 })  # fmt: skip
 TOKENS = bt.Scenario().changed({
     "network.peripherals": 3, "network.flows": "uplink", "traffic.load_kbps": 50.0,
-    "flow_control.enabled": True, "flow_control.token_rate_kbps": 100.0, "transport.delayed_ack": False,
+    "flow_control.enabled": True, "flow_control.token_rate_kbps": 100.0, "flow_control.buffer_packets": 200,
+    "transport.delayed_ack": False,
 })  # fmt: skip
 LOSING = {"link.arq": "none", "radio.model": "constant", "radio.ber": 2e-5}
 
@@ -112,9 +114,6 @@ LOSING = {"link.arq": "none", "radio.model": "constant", "radio.ber": 2e-5}
     [
         (carried(**LOSING), "rtt"),
         (carried(**{"traffic.source": "ibp", "flow_control.enabled": False}), "rtt"),
-        # half of the tokens used: 95 % of the delays were 67 % too short, of the round trips 62 %
-        (TOKENS, "delay"),
-        (TOKENS, "rtt"),
         (BESIDE_FULL, "delay"),  # the mean leaves no room for the wait for a visit
         # all quantiles were equal, and below the mean, for flows that stay in their piconet, too
         (PLAIN.changed(BRIDGED | {"network.bridge": "SS"}), "delay"),
@@ -126,9 +125,11 @@ def test_quantiles_are_not_given_where_their_law_is_not_known(scenario: bt.Scena
     assert np.isfinite(solved[f"{time}_s"].values[-1]) and f"{time}_p95_s" not in solved
 
 
-def test_quantiles_are_given_where_tokens_are_hardly_ever_missing():
-    """A tenth of the tokens used: waits for tokens are 0.04 % of the delay."""
-    assert "delay_p95_s" in bt.solve(TOKENS.changed({"flow_control.token_rate_kbps": 500.0}))
+@pytest.mark.parametrize("links", [1, 3])
+def test_quantiles_hold_waits_for_tokens(links: int):
+    """At half of the tokens; aim: 15 % of 95 %. Without these waits delays were 67 % too short there."""
+    scenario = TOKENS.changed({"network.peripherals": links, "run.duration_s": 400.0, "run.replications": 8})
+    near_simulation(scenario, delay_p95_s=0.15, rtt_p95_s=0.15)
 
 
 def test_quantiles_of_rare_messages_are_above_their_mean():
