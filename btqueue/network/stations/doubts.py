@@ -1160,8 +1160,8 @@ def of_relays(asked: Asked) -> Iterator[str]:
             )
         if not endless and "gated" in asked.disciplines(f) and asked.air(f, regular=True) > TOLERATED:
             yield (
-                '[polling] discipline = "gated": the acknowledgement of a relayed segment meets gates that depend '
-                "on other segments: round trips were up to 19 % too short"
+                '[polling] discipline = "gated": the acknowledgement of a relayed segment meets gates that '
+                "depend on other segments: round trips were up to 19 % too short"
             )
         whole = asked.network.relay == "segment" and not asked.network.bridges
         if not endless and (whole or (flow.window <= PAIR and asked.air(f) > BUSY)):
