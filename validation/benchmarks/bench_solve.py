@@ -59,6 +59,14 @@ def test_one_solve(measured, case):
     assert measured(lambda: {"milliseconds": 1e3 * least(lambda: bt.solve(scenario))})["milliseconds"] < 50
 
 
+@pytest.mark.parametrize("name", ["ble-throughput/coc-nordic-sdc", "ble-sensors/sensors"])
+def test_one_solve_of_low_energy(measured, name):
+    """One link, and twenty links of a central."""
+    scenario = bt.load(name)
+    bt.solve(scenario)
+    assert measured(lambda: {"milliseconds": 1e3 * least(lambda: bt.solve(scenario))})["milliseconds"] < 10
+
+
 @each_case
 def test_sweep(measured, case):
     """10,000 points in a minute on two cores."""

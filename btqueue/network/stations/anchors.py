@@ -18,7 +18,8 @@ Errors against the simulator: docs/explanation/model-low-energy.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, expm1, inf
@@ -31,6 +32,7 @@ from scipy.special import gammainc, gammaincc
 from btqueue.baseband import low_energy as air
 from btqueue.network.bounds import frames_of
 from btqueue.scenario.errors import bracketed, shown
+from btqueue.scenario.low_energy import LowEnergy
 from btqueue.scenario.metrics import EVENT_METRICS
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.scenario import Scenario
@@ -169,6 +171,10 @@ class Station:
         """Return the air time of a PDU (us)."""
         return air.air_time_us(self.le.phy, payload, encrypted=self.le.encrypted)
 
+    def total_us(self, payloads: Iterable[float]) -> float:
+        """Return the sum of the air times of PDUs (us)."""
+        return sum(count * self.air_us(size) for size, count in Counter(payloads).items())
+
     def error(self, payload: float, *, up: bool, channel: float, ber: float) -> float:
         """Return the chance that a PDU is damaged, with the bit error rates of a channel and of the radio."""
         radio = self.radio[up]
@@ -198,18 +204,9 @@ class Station:
             pdus: pdus of segments.
             up: whether the peripheral sends.
         """
-        found = np.zeros(7)
-        cycle = exchanges_of(self, pdus, up)
-        for share, channel, ber in self.states(up=up):
-            error = self._mean_error(cycle.payloads[cycle.data, int(up)], up, channel, ber)
-            facing = np.maximum(cycle.payloads[:, int(not up)], pdus.beside)
-            other = sum(
-                part * self._mean_error(facing, not up, channel, one) for part, one in self.facing(ber, up=up)
-            )
-            found += share * np.array([*_events(self, pdus, up, error, other), error, other])
-        return Events(*found.tolist())
+        return _means(self, pdus, up)
 
-    def _mean_error(self, payloads: Vector, up: bool, channel: float, ber: float) -> float:
+    def mean_error(self, payloads: Vector, up: bool, channel: float, ber: float) -> float:
         """Return the mean chance that one of these PDUs is damaged."""
         sizes, counts = np.unique(payloads, return_counts=True)
         chances = [self.error(float(size), up=up, channel=channel, ber=ber) for size in sizes]
@@ -254,7 +251,7 @@ class Station:
         repetitions if one PDU fits.
         """
         empty_us = self.air_us(0)
-        own = sum(map(self.air_us, pdus.payloads)) / pdus.segments
+        own = self.total_us(pdus.payloads) / pdus.segments
         between = empty_us + 2.0 * self.space_us
         more = events.needed - 1.0
         last = max(1.0 - more * events.tries / pdus.each, 1.0 / pdus.each)
@@ -330,16 +327,14 @@ class Station:
         used = load * service_s
         if not 0.0 < used < FULL:
             return 0.0
-        k = np.arange(1.0, EVENTS)
-        over = k * come * gammainc(k * number, k * come) - k * number * gammainc(k * number + 1.0, k * come)
-        behind_s = float((over / k).sum()) / load
+        behind_s = _left_behind(number, come) / load
         same_s = load * each_s**2 / (2.0 * (1.0 - min(load * each_s, FULL)))
         return min(same_s + behind_s - used * service_s / (2.0 * (1.0 - used)), 0.0)
 
     def exchanges_s(self, pdus: Pdus, up: bool) -> float:
         """Return the time of the exchanges of a segment (s)."""
         payloads, data = exchanges_of(self, pdus, up)[:2]
-        each_us = sum(self.exchange_us(*one) + self.space_us for one in payloads.tolist())
+        each_us = self.total_us(payloads.ravel().tolist()) + 2.0 * self.space_us * len(data)
         return 1e-6 * each_us * pdus.each / int(data.sum())
 
 
@@ -363,6 +358,12 @@ def in_window_s(flow: Any, rate: float, rtt_s: float) -> float:
 
 def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
     """Return the PDUs of segments of these sizes (bytes, share), one of each size, the rarest once."""
+    return _cut(scenario.le, tuple(sizes))
+
+
+@lru_cache(maxsize=256)
+def _cut(le: LowEnergy, sizes: tuple[tuple[float, float], ...]) -> Pdus:
+    """Return the PDUs of segments of these sizes (bytes, share)."""
     least = min(share for _, share in sizes)
     payloads: list[int] = []
     ends: list[bool] = []
@@ -370,8 +371,8 @@ def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
     for size, share in sizes:
         for _ in range(min(round(share / least), LONGEST)):
             segments += 1
-            for frame in frames_of(scenario.le, int(size)):
-                cut = air.pdus(frame, scenario.le.payload_bytes)
+            for frame in frames_of(le, int(size)):
+                cut = air.pdus(frame, le.payload_bytes)
                 payloads += cut
                 ends += [False] * (len(cut) - 1) + [True]
     return Pdus(tuple(payloads), tuple(ends), segments)
@@ -436,6 +437,14 @@ def beaten(length_s: float, period_s: float) -> float:
         period_s: between two events of either that are to take place.
     """
     return min(2.0 * length_s / period_s, 1.0) / 2.0
+
+
+@lru_cache(maxsize=256)
+def _left_behind(number: float, come: float) -> float:
+    """Return the mean segments that an event of `number` leaves behind, if `come` come between two events."""
+    k = np.arange(1.0, EVENTS)
+    over = k * come * gammainc(k * number, k * come) - k * number * gammainc(k * number + 1.0, k * come)
+    return float((over / k).sum())
 
 
 @lru_cache(maxsize=256)
@@ -522,6 +531,7 @@ class Exchanges(NamedTuple):
     answered: NDArray[np.bool_]
 
 
+@lru_cache(maxsize=1024)
 def exchanges_of(link: Station, pdus: Pdus, up: bool) -> Exchanges:
     """Return the cycle of exchanges of a source that always has data for its window."""
     exchanges, first = _chain(link, pdus, up)
@@ -600,6 +610,21 @@ def _chain(link: Station, pdus: Pdus, up: bool) -> tuple[Exchanges, int]:
         rows.append((down, back, data, closes, awake, across[up], across[not up]))
     found = np.array(rows, float)
     return Exchanges(found[:, :2], *(found[:, 2:] > 0.0).T), first
+
+
+@lru_cache(maxsize=1024)
+def _means(link: Station, pdus: Pdus, up: bool) -> Events:
+    """Return the means of an event over the states of channel and radio."""
+    found = np.zeros(7)
+    cycle = exchanges_of(link, pdus, up)
+    for share, channel, ber in link.states(up=up):
+        error = link.mean_error(cycle.payloads[cycle.data, int(up)], up, channel, ber)
+        facing = np.maximum(cycle.payloads[:, int(not up)], pdus.beside)
+        other = sum(
+            part * link.mean_error(facing, not up, channel, one) for part, one in link.facing(ber, up=up)
+        )
+        found += share * np.array([*_events(link, pdus, up, error, other), error, other])
+    return Events(*found.tolist())
 
 
 @lru_cache(maxsize=1024)
@@ -738,7 +763,7 @@ class Carried:
         apart = 1.0 if le.acl_buffers else len(data) / int(data.sum())
         self.pdus[side] += made * apart
         self.room |= apart == 1.0 and events.exchanges >= pdus.each + 1.0
-        self._add(made, sum(map(link.air_us, pdus.payloads)) / len(pdus.payloads), side)
+        self._add(made, link.total_us(pdus.payloads) / len(pdus.payloads), side)
         if le.transfer == "coc":
             frames = segments_s * sum(pdus.ends) / pdus.segments
             self._add(frames / le.credits_returned_every, link.air_us(air.CREDITS_BYTES), 1 - side)
@@ -826,6 +851,7 @@ def doubts(network: Any, point: Any) -> list[str]:
         for trait in network.traits
         if network.anchored and trait.kind in ROUGHLY and trait.value not in (None, 0.0)
     ]
+    links = {wire: (link, bool(up)) for link, *wires in network.anchored for up, wire in enumerate(wires)}
     for f, flow in enumerate(network.flows):
         endless = bool(point.links.links.endless[f])
         if network.anchored and flow.protocol != "none" and not (endless and _in_step(network, flow)):
@@ -851,8 +877,10 @@ def doubts(network: Any, point: Any) -> list[str]:
                 "over phases, and mean delays of runs were 0.5 to 2.7 times this mean"
             )
         for visit in stops:
-            often = float(point.rate[f])
-            found += _of_visit(network, visit, often, endless=endless, tcp=flow.protocol == "tcp")
+            often, (link, up) = float(point.rate[f]), links[visit.index]
+            found += _of_visit(
+                network, link, visit, often, up=up, endless=endless, tcp=flow.protocol == "tcp"
+            )
     return list(dict.fromkeys(found))
 
 
@@ -877,10 +905,10 @@ def _in_step(network: Any, flow: Any) -> bool:
     return in_time and silent_s < own.min_rto_s and not fails
 
 
-def _of_visit(network: Any, visit: Any, rate: float, *, endless: bool, tcp: bool) -> Iterator[str]:
+def _of_visit(
+    network: Any, link: Station, visit: Any, rate: float, *, up: bool, endless: bool, tcp: bool
+) -> Iterator[str]:
     """Yield the doubts about the stop of a flow, with this rate (segments a second), at a link."""
-    links = {wire: (link, bool(up)) for link, *wires in network.anchored for up, wire in enumerate(wires)}
-    link, up = links[visit.index]
     events = link.events(visit.pdus, up=up)
     payloads = exchanges_of(link, visit.pdus, up).payloads
     longest_us = max(link.exchange_us(*one) for one in set(map(tuple, payloads.tolist())))
