@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, gammaincc
+from scipy.special import gammainc, pdtr
 
 from btqueue.baseband import low_energy as air
 from btqueue.network.bounds import frames_of
@@ -65,6 +65,8 @@ SETS = 128
 """Sets of first anchors that stand for random ones."""
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)
 """Their roots spread the first anchors of up to 20 links evenly."""
+AT_ONCE = 40
+"""Segments of an event, with the window that lets them out, whose acknowledgements are followed."""
 LONGEST = 20_000
 """PDUs after which segments and credits are taken as a cycle, even if they are not yet."""
 WINDOW = 500
@@ -263,31 +265,46 @@ class Station:
             more += again * pdus.each
         return more * self.interval_s / max(self.taken, 1e-9) + 1e-6 * within
 
-    def alone_s(self, pdus: Pdus, delay_s: float = 0.0, *, up: bool) -> tuple[float, float]:
-        """Return how long a lone segment, and then its acknowledgement, take from an anchor point on (s).
+    def burst_s(self, pdus: Pdus, number: int, *, up: bool) -> tuple[float, float]:
+        """Return how long segments that wait at an anchor point, and their acknowledgements, take (s).
 
-        Without errors. The second time is until the source can go on, if the acknowledgement waits for a
-        timer: it comes with the next anchor point, and may close its event.
+        Without errors. No segment follows them.
+
+        Returns:
+            Mean time from the anchor point until a segment is across, and from then until its acknowledgement
+            is.
         """
-        found, _ = _chain(self, pdus._replace(window=1.0, every=1), up)
-        anchor_us, at_us, made, there_us = 0.0, 0.0, 0, 0.0
+        found = _chain(self, pdus._replace(window=float(number), every=1), up, once=True)[0]
+        period_us = 1e6 * self.interval_s / max(self.taken, 1e-9)
+        anchor_us, at_us, made, there_us, back_us = 0.0, 0.0, 0, [], []
         for place, payloads in enumerate(found.payloads.tolist()):
             over = at_us + self.needed_us(*payloads) > self.window_us or made == self.le.event_packets
             if place and (over or found.closes[place - 1]):
-                anchor_us += 1e6 * self.interval_s / max(self.taken, 1e-9)
-                at_us, made = 0.0, 0
-            ends_us = at_us + self.exchange_us(*payloads)
+                anchor_us, at_us, made = anchor_us + period_us, 0.0, 0
+            ends_us = anchor_us + at_us + self.exchange_us(*payloads)
             early_us = self.space_us + self.air_us(payloads[1])  # the central's PDU ends before
-            if found.whole[place] and not there_us:
-                there_us = anchor_us + ends_us - early_us * (not up)
+            if found.whole[place]:
+                there_us.append(ends_us - early_us * (not up))
             if found.answered[place]:
+                back_us.append(ends_us - early_us * up)
+            if len(back_us) == number:
                 break
-            at_us, made = ends_us + self.space_us, made + 1
-        there_s, period_s = 1e-6 * there_us, self.interval_s / max(self.taken, 1e-9)
-        if delay_s:
-            late = ceil((there_s + delay_s) / period_s) + bool(found.closes[place])
-            return there_s, late * period_s - there_s
-        return there_s, 1e-6 * (anchor_us + ends_us - early_us * up) - there_s
+            at_us, made = ends_us - anchor_us + self.space_us, made + 1
+        there = sum(there_us) / number
+        return 1e-6 * there, 1e-6 * (sum(back_us) / number - there)
+
+    def answered_s(self, pdus: Pdus, come: float, window: float, *, up: bool) -> float:
+        """Return the mean time (s) from when a segment is across until its acknowledgement is.
+
+        Args:
+            pdus: pdus of a segment.
+            come: segments that come between two events, a Poisson number.
+            window: segments that may be under way.
+            up: whether the peripheral sends.
+        """
+        most = int(min(window, AT_ONCE))
+        numbers = np.minimum(1 + np.searchsorted(pdtr(np.arange(most), come), LEVELS[2::4]), most)
+        return float(np.mean([self.burst_s(pdus, int(number), up=up)[1] for number in numbers]))
 
     def waits_s(self, pdus: Pdus, load: float, *, up: bool) -> float:
         """Return the mean wait (s) of a random segment for an anchor point, the rest of a vacation.
@@ -338,22 +355,17 @@ class Station:
         return 1e-6 * each_us * pdus.each / int(data.sum())
 
 
-def in_window_s(flow: Any, rate: float, rtt_s: float) -> float:
-    """Return the mean round trip (s) of segments that wait for room in their window.
+def no_room(window: float, under_way: float) -> float:
+    """Return the chance that a segment finds no room in its window, with this mean number under way.
 
-    Without a window N segments are under way in a time that a segment is: a Poisson number, as they leave in
-    the order in which they come (J. Keilson and L. D. Servi, Operations Research Letters 7, 1988). A window
-    holds back the others at the sender, and hardly changes when acknowledgements come. By Little's law the
-    round trip is the mean of min(N, W) over the rate. The time is uniform, as the wait for an anchor is.
+    It is the queue M/M/c, whose servers are the places of the window (A. K. Erlang, 1917).
     """
-    visit = flow.forth[0] if flow.forth else None
-    if visit is None or visit.pdus is None or visit.pdus.window == inf or rate <= 0.0:
-        return rtt_s
-    window = min(flow.transport.receive_window_segments, flow.transport.send_buffer_segments or inf)
-    spread_s = min(visit.cycle_s, 2.0 * rtt_s)
-    come = rate * (rtt_s + (LEVELS - 0.5) * spread_s)
-    held = come * gammaincc(max(window - 1.0, 1e-9), come) + window * gammainc(window, come)
-    return float(held.mean()) / rate
+    if under_way >= window:
+        return 1.0
+    blocked = 1.0
+    for n in range(1, int(window) + 1):
+        blocked = under_way * blocked / (n + under_way * blocked)
+    return blocked / (1.0 - under_way / window * (1.0 - blocked))
 
 
 def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
@@ -540,8 +552,10 @@ def exchanges_of(link: Station, pdus: Pdus, up: bool) -> Exchanges:
 
 
 @lru_cache(maxsize=1024)
-def _chain(link: Station, pdus: Pdus, up: bool) -> tuple[Exchanges, int]:
+def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False) -> tuple[Exchanges, int]:
     """Return the exchanges of a source that always has data for its window, and the first one of their cycle.
+
+    `once`: it has the segments of one window, and no more.
 
     Both sides choose their PDUs before they know the other one's. Credits go before data: while a side
     returns credits for each PDU, its acknowledgements wait. What follows from the peripheral's PDU enters a
@@ -595,7 +609,7 @@ def _chain(link: Station, pdus: Pdus, up: bool) -> tuple[Exchanges, int]:
                     owed[1 - side], received[1 - side] = owed[1 - side] + received[1 - side], 0
             closes = side == 1 and not (choose(0)[0] or choose(1)[0])
             if across[side] and side != up:
-                segments[up] += pdus.every
+                segments[up] += pdus.every * (not once)
             elif across[side] and window < inf:
                 gathered = (gathered + 1) % pdus.every
                 segments[1 - side] += not gathered

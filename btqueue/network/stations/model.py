@@ -192,9 +192,8 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         rtt = lone + point.own[f](rest.window, lone) + waits
         if law is not None:
             timeouts, fast, rtt, loss = transport.open_losses(flow, law, rate, float(rtt), rest.window)
-        rtt = anchors.in_window_s(flow, float(rate), float(rtt))
-        if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
-            rtt = flow.window / rate
+        if rate > 0.0 and rtt > flow.room / rate:  # Little: no more than a window is under way
+            rtt = flow.room / rate
     timeouts += point.expiries[f]
     if overflow is not None:
         rate, timeouts, fast = min(rate, overflow.goodput), overflow.timeouts, overflow.fast_retransmits
@@ -383,7 +382,7 @@ def _path_of(flow: Flow, f: int, point: Point, *, uncut: bool) -> tuple[float, f
             point.service[f, : len(laws.names) - len(laws.network.buckets)].max()
         )
     waits_s = 0.0 if uncut else float(point.stray[f] + point.waits[f])
-    lone_s = float(point.base[f]) + waits_s - laws.answers[f].wait_s
+    lone_s = float(point.base[f]) + waits_s - laws.answers[f].wait_s + flow.released * flow.soon_s
     lone_s = max(lone_s, most - beyond)
     return lone_s + beyond, each_s * most / (most - beyond)
 
@@ -404,11 +403,14 @@ def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
         byte_s=times[1],
         each_s=times[2],
         part=times[3],
-        window=flow.window,
+        window=flow.room,
         every=every,
         delay_s=transport.by_clock_s(flow),
+        soon_s=float(f"{flow.soon_s:.6e}"),
     )
-    if nagle.waits_for_all(flow.transport):
+    # acknowledgements of all segments that wait at an anchor point come in one event
+    at_once = path.soon_s > 0.0 and every == 1 < path.window
+    if nagle.waits_for_all(flow.transport) and not at_once:
         return nagle.cut(source, full, path)
     return _full(flow) if backlog else nagle.between_short(source, full, path)
 

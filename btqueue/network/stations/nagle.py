@@ -59,6 +59,7 @@ class Path(NamedTuple):
         window: full segments that may be under way.
         every: full segments of data that are acknowledged at once.
         delay_s: time of the timer that acknowledges less (s).
+        soon_s: how much shorter the round trip of a short segment is that an acknowledgement lets out (s).
     """
 
     full_s: float
@@ -68,6 +69,7 @@ class Path(NamedTuple):
     window: float
     every: int
     delay_s: float
+    soon_s: float = 0.0
 
 
 class Cut(NamedTuple):
@@ -231,6 +233,8 @@ def _holds(source: Source, full: int, path: Path, short: float, waits_s: Vector)
     waits_s = np.minimum(waits_s, most_s)
     busy_s = waits_s + each_s * (1.0 - (full - short) * path.part)
     hold_s = waits_s + path.full_s - (full - short) * path.byte_s
+    if path.soon_s:
+        hold_s = np.maximum(hold_s - np.array([path.soon_s, 0.0]), busy_s)
     mean = source.rate * float(hold_s.max())
     most = min(ceil(mean + 6.0 * (mean * spread) ** 0.5) + 10, MOST_MESSAGES)
     messages = np.arange(most)
@@ -312,15 +316,19 @@ def cut(source: Source, full: int, path: Path) -> Cut:
 
 def _cycle(source: Source, full: int, short: float, path: Path) -> tuple[Ends, float]:
     """Return sums over a number of rounds, and the short segments that leave as an acknowledgement comes."""
-    quiet = _until_short(source, full, 0, False, short, path)
+    soon = quiet = _until_short(source, full, 0, False, short, path)
+    if path.soon_s:
+        soon = _until_short(source, full, 0, False, short, path, path.soon_s)
     if source.bytes >= full:  # a message without data ahead begins with full segments
         begun = _until_short(source, full, 1, True, short, path)
-        found = _sum(quiet, begun, 1.0, quiet.idle / max(1.0 - begun.idle, 1e-12))
+        found = _sum(soon, begun, 1.0, soon.idle / max(1.0 - begun.idle, 1e-12))
         return found, float(found.lengths.sum())
     burst = _until_short(source, full, 0, True, short, path) if source.more else quiet
     idle = (1.0 - source.more) * quiet.idle + source.more * burst.idle
-    lone = quiet.idle / max(1.0 - idle + quiet.idle, 1e-12)  # share of short segments without data ahead
+    lone = soon.idle / max(1.0 - idle + soon.idle, 1e-12)  # share of short segments without data ahead
     found = _sum(quiet, burst, 1.0 - lone * source.more, lone * source.more)
+    if path.soon_s:
+        found = _sum(soon, _sum(quiet, burst, 1.0 - source.more, source.more), 1.0 - lone, lone)
     released = float(found.lengths.sum())
     found.lengths[source.bytes] += found.idle
     return found, released
@@ -331,7 +339,9 @@ def _sum(one: Ends, other: Ends, first: float, second: float) -> Ends:
     return Ends(*both)
 
 
-def _until_short(source: Source, full: int, begins: int, within: bool, short: float, path: Path) -> Ends:
+def _until_short(
+    source: Source, full: int, begins: int, within: bool, short: float, path: Path, soon_s: float = 0.0
+) -> Ends:
     """Compute the stream from a short segment (`begins` = 0), or from a message without data ahead (1).
 
     Args:
@@ -341,9 +351,10 @@ def _until_short(source: Source, full: int, begins: int, within: bool, short: fl
         within: whether it begins within a burst.
         short: mean bytes of a short segment.
         path: path of the segments.
+        soon_s: how much shorter the round trip of the short segment is (s).
     """
     size, more, each_s = source.bytes, source.more, path.each_s
-    short_s = path.full_s - (full - short) * path.byte_s
+    short_s = max(path.full_s - (full - short) * path.byte_s - soon_s, 0.0)
     lengths, rest, sent, ahead, behind_s, last = np.zeros(full + 1), 0, 0.0, 0.0, 0.0, 0.0
     busy_s, inside = each_s * (1.0 - (full - short) * path.part), more if begins else float(within)
     # unacknowledged data, in full segments: chances, and the time that their timer has run

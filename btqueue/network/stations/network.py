@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import ceil, expm1, gcd, inf, prod
+from math import ceil, gcd, inf, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -293,6 +293,16 @@ class Piece(NamedTuple):
     visits: tuple[Visit, ...]
 
 
+class InEvents(NamedTuple):
+    """A flow and its acknowledgements among connection events; times as in `Flow`, in s."""
+
+    forth: Visits
+    back: Visits
+    late_s: float = 0.0
+    soon_s: float = 0.0
+    released: float = 0.0
+
+
 @dataclass(frozen=True)
 class Flow:
     """A class: the law of its source, its transport, and where its segments and acknowledgements go.
@@ -324,6 +334,10 @@ class Flow:
             segments wait (s).
         layer_s: longest time of a layer of a host that takes one segment at a time.
         layers: rows of such layers that it passes. Their time is part of `host_s`.
+        late_s: how much later an acknowledgement of a timer gets across, as it waits for an anchor point.
+        soon_s: how much shorter the round trip of a segment is that an acknowledgement lets out, as it goes
+            in the same event.
+        released: share of these segments.
     """
 
     source: str
@@ -351,6 +365,9 @@ class Flow:
     behind_s: float | None = None
     layer_s: float = 0.0
     layers: tuple[Layer, ...] = ()
+    late_s: float = 0.0
+    soon_s: float = 0.0
+    released: float = 0.0
 
     @property
     def pairs(self) -> float:
@@ -360,7 +377,13 @@ class Flow:
     @property
     def together(self) -> float:
         """Segments that may be under way at once: less than the window for a stream with short segments."""
-        return 1.0 + (self.window - 1.0) * self.meets
+        return 1.0 + (self.window - 1.0) * self.meets if self.meets else 1.0
+
+    @property
+    def room(self) -> float:
+        """Segments that may be under way, also where they do not wait for each other's acknowledgements."""
+        known = self.window < inf or self.protocol != "tcp"
+        return self.window if known else float(self.transport.receive_window_segments)
 
     @property
     def shared_in_backlog(self) -> bool:
@@ -758,11 +781,19 @@ class _Builder:
         short = shares_segments(own) and transport.nagle is not False and traffic.source != "request-reply"
         kilobits = sum(size * share for size, share in sizes) / number / 125.0
         load, more, batch = _arrivals(own, kilobits, number)
+
+        def at_anchors(sizes: Sequence[tuple[float, float]], beside: float, held: float) -> InEvents:
+            forth = self._visits(route, sizes, beside)
+            if not self.low_energy:
+                return InEvents(forth, behind)
+            size = round(sum(size * share for size, share in sizes))
+            return self._in_events(own, route, forth, behind, load, every, size, held)
+
         kinds, span_s = (), (0.0, 0.0)
         if short:
             ends = traffic.message_bytes % transport.mss_bytes, transport.mss_bytes
-            times = [least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends]
-            span_s = times[0], times[1]
+            short_s, full_s = (least_s(self._visits(route, [(end + headers, 1.0)])) for end in ends)
+            span_s = short_s, full_s
         full = transport.centaurus_packet_bytes if transport.protocol == "centaurus" else transport.mss_bytes
         if cut:
             more, batch = 0.0, 1.0 + 2.0 * cut.ahead
@@ -776,9 +807,9 @@ class _Builder:
                 trains = tuple(visit.train[:2] for visit in self._visits(route, [(size, 1.0)]))
                 alike.setdefault((size < full + headers, trains), []).append((size, share))
             kinds = tuple(
-                (share, released * short, self._visits(route, [(size, one / share) for size, one in sizes]))
+                (share, often, at_anchors([(size, one / share) for size, one in sizes], 0.0, often).forth)
                 for (short, _), sizes in alike.items()
-                for share in (sum(one for _, one in sizes),)
+                for share, often in ((sum(one for _, one in sizes), released * short),)
             )
         layers = (
             transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
@@ -803,8 +834,11 @@ class _Builder:
             meets = 1.0 - float(part[brief].sum() * squares[brief].sum() / squares.sum())
         one_size = waits or messages or len(parts) == 1
         uneven = 1.0 if one_size else least_s(self._visits(route, whole)) / least_s(forth[0])
+        times = InEvents(forth[0], behind)
         if self.low_energy:
-            forth[0], behind = self._in_events(own, route, forth[0], behind, load, every)
+            held = sum(share * often for share, often, _ in kinds)
+            times = at_anchors(parts, float(ack) if queued else 0.0, held)
+            forth[0], behind = times[:2]
         layer_s = max(transport.ip_delay_s, own.link.l2cap_delay_s)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
@@ -840,6 +874,7 @@ class _Builder:
             cut.behind_s if cut else None,
             layer_s,
             self._layers(plan, forth[0], behind, layer_s),
+            *times[2:],
         )
 
     def _layers(self, plan: FlowPlan, forth: Visits, back: Visits, layer_s: float) -> tuple[Layer, ...]:
@@ -961,9 +996,27 @@ class _Builder:
         return Visit("wire", wires[up], NO_TRAIN, service_s, beyond_s, 0.0, pdus=pdus)
 
     def _in_events(
-        self, own: Scenario, route: tuple[Hop, ...], forth: Visits, back: Visits, load: float, every: float
-    ) -> tuple[Visits, Visits]:
+        self,
+        own: Scenario,
+        route: tuple[Hop, ...],
+        forth: Visits,
+        back: Visits,
+        load: float,
+        every: float,
+        size: int,
+        held: float,
+    ) -> InEvents:
         """Return the visits of a flow and of its acknowledgements with the waits for anchor points.
+
+        Args:
+            own: scenario of the flow.
+            route: its links.
+            forth: visits of its segments.
+            back: visits of its acknowledgements.
+            load: segments a second.
+            every: segments of an acknowledgement.
+            size: mean bytes of a segment.
+            held: share of the segments that leave as an acknowledgement comes.
 
         A source that always has data does not wait for them, and the acknowledgements of its window let it go
         on. Others come at random.
@@ -974,41 +1027,66 @@ class _Builder:
         counts = self.data[hop.source, hop.target], self.data[hop.target, hop.source]
         alone = len(route) == 1 and counts == (1, 0) and late_s == 0.0
         pdus = forth[0].pdus if alone and back else None
-        if transport.protocol == "tcp" and pdus is not None and pdus.segments == 1:
-            return self._of_a_window(own, forth[0], back[0], load, int(every))
+        if transport.protocol == "tcp" and pdus is not None:
+            return self._of_a_window(own, forth[0], back[0], load, size, held)
         share = 0.0 if load == inf and all(hop.kind == "bluetooth" for hop in route) else 0.5
         forth = self._until_anchors(forth, share, load if load < inf else 0.0)
         answered = share == 0.0 and transport.receive_window_segments > every
-        return forth, self._until_anchors(back, 0.0 if answered else 0.5, 0.0)
+        return InEvents(forth, self._until_anchors(back, 0.0 if answered else 0.5, 0.0))
 
     def _of_a_window(
-        self, own: Scenario, data: Visit, ack: Visit, load: float, every: int
-    ) -> tuple[Visits, Visits]:
-        """Return the visits of a TCP flow that has the exchanges of a link alone.
+        self, own: Scenario, data: Visit, ack: Visit, load: float, size: int, held: float
+    ) -> InEvents:
+        """Return a TCP flow that has the exchanges of a link alone.
 
-        Its service is the time of a segment among the exchanges of a full window. A window smaller than the
-        segments of an acknowledgement waits for the timer. Of a source with pauses only the last segment of
-        an event waits for its acknowledgement, since others keep the event open.
+        Its service is the time of a segment among the exchanges of a full window. Of a source with pauses
+        segments that wait at an anchor point are a burst, of a Poisson number. A segment that an
+        acknowledgement lets out has no wait for an anchor point: it goes in the same event, or in the next
+        one if that acknowledgement closes its event. A segment for which the window has no room has the round
+        trip of a full window.
         """
-        pdus, answer = data.pdus or anchors.NO_PDUS, ack.pdus or anchors.NO_PDUS
-        station, up = self._stations()[data.index]
-        window = float(min(own.transport.receive_window_segments, own.transport.send_buffer_segments or inf))
+        transport, (station, up) = own.transport, self._stations()[data.index]
+        pdus, answer = anchors.pdus_of(self.scenario, [(size, 1.0)]), ack.pdus or anchors.NO_PDUS
+        every = transport.ack_every_segments if transport.delayed_ack else 1
+        window = float(min(transport.receive_window_segments, transport.send_buffer_segments or inf))
+        if transport.nagle is False and transport.windows == "bytes":
+            window = max(window * transport.mss_bytes // (size - transport.header_bytes), 1.0)
         most = max(anchors.WINDOW // pdus.each, 2.0 * every)
         pdus = pdus._replace(
             beside=0.0, window=window - max(ceil((window - most) / every), 0) * every,
             every=int(min(every, window)), answer=(answer.payloads, answer.ends),
         )  # fmt: skip
-        timer_s = own.transport.ack_delay_s * (window < every)  # the answer of the receiver counts it, too
-        there_s, back_s = station.alone_s(pdus, timer_s, up=up)
+        lone, period_s = pdus._replace(window=1.0, every=1), station.interval_s / max(station.taken, 1e-9)
+        there_s, alone_s = station.burst_s(lone, 1, up=up)
+        cycle = anchors.exchanges_of(station, lone, up)
         service_s = station.service_s(pdus, station.events(pdus, up=up))
-        if timer_s:
-            service_s = max(service_s, (there_s + back_s) / window)
-        full, come = load * service_s >= 1.0, load * station.interval_s
-        if not timer_s and come > 0.0 and not full:
-            back_s *= -expm1(-come) / come
-        visit = data._replace(service_s=service_s, delay_s=0.0 if full else there_s - service_s, pdus=pdus)
-        ack = ack._replace(service_s=0.0, delay_s=(0.0 if full else back_s) - timer_s)
-        return (visit,) if full else self._until_anchors((visit,), 0.5, load), (ack,)
+        again_s = max(station.service_s(lone, station.events(lone, up=up)) - there_s - alone_s, 0.0)
+        late_s = timed_s = 0.0
+        if every > 1:  # after its timer an acknowledgement waits for an anchor point
+            timer_s = transport.ack_delay_s / (2.0 if transport.ack_clock == "tick" else 1.0)
+            late_s = ceil((there_s + timer_s) / period_s) * period_s - there_s - timer_s - alone_s
+            if window < every:  # each one waits for the timer; the answer of the receiver counts it, too
+                timed_s, again_s = timer_s + late_s, period_s * bool(cycle.closes[cycle.answered].any())
+                service_s = max(service_s, (there_s + timed_s + alone_s + again_s) / window)
+        visit = data._replace(service_s=service_s, delay_s=there_s - service_s, pdus=pdus)
+        ack = ack._replace(service_s=0.0, delay_s=-timed_s)
+        if load * service_s >= 1.0:
+            return InEvents((visit._replace(delay_s=0.0),), (ack,), late_s)
+        (visit,) = self._until_anchors((visit,), 0.5, load)
+        come = load * (1.0 - held) * station.listens_s / max(station.taken, 1e-9)
+        back_s = station.answered_s(lone, come, window, up=up)
+        trip_s = visit.delay_s + service_s + back_s
+        soon_s = trip_s - there_s - alone_s - again_s
+        trip_s -= held * soon_s
+        low, high, full_s = 0.0, 1.0, window * service_s - timed_s
+        for _ in range(20):  # the share of segments for which the window has no room
+            share = (low + high) / 2.0
+            under_way = load * (trip_s + share * (full_s - trip_s) + timed_s)
+            low, high = (share, high) if anchors.no_room(window, under_way) > share else (low, share)
+        forth_s = trip_s + low * (full_s - trip_s) - back_s
+        by_chance_s = visit.cycle_s * (1.0 - held) * (1.0 - low)
+        visit = visit._replace(delay_s=forth_s - service_s, cycle_s=by_chance_s)
+        return InEvents((visit,), (ack._replace(delay_s=back_s),), late_s, soon_s, held)
 
     def _stations(self) -> dict[int, tuple[anchors.Station, bool]]:
         """Return the link of each wire, and whether the wire is its direction up."""

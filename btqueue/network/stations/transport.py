@@ -118,7 +118,7 @@ def by_clock_s(flow: Flow) -> float:
     transport = flow.transport
     if not transport.delayed_ack or transport.ack_every_segments <= 1:
         return 0.0
-    return transport.ack_delay_s / (2.0 if transport.ack_clock == "tick" else 1.0)
+    return transport.ack_delay_s / (2.0 if transport.ack_clock == "tick" else 1.0) + flow.late_s
 
 
 def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carried: bool) -> Answers:
