@@ -266,13 +266,9 @@ class Station:
         return more * self.interval_s / max(self.taken, 1e-9) + 1e-6 * within
 
     def burst_s(self, pdus: Pdus, number: int, *, up: bool) -> tuple[float, float]:
-        """Return how long segments that wait at an anchor point, and their acknowledgements, take (s).
+        """Return the mean time (s) until segments that wait at an anchor point are across.
 
-        Without errors. No segment follows them.
-
-        Returns:
-            Mean time from the anchor point until a segment is across, and from then until its acknowledgement
-            is.
+        The second time is from then until their acknowledgements are. No segment follows them.
         """
         found = _chain(self, pdus._replace(window=float(number), every=1), up, once=True)[0]
         period_us = 1e6 * self.interval_s / max(self.taken, 1e-9)
@@ -296,11 +292,7 @@ class Station:
     def answered_s(self, pdus: Pdus, come: float, window: float, *, up: bool) -> float:
         """Return the mean time (s) from when a segment is across until its acknowledgement is.
 
-        Args:
-            pdus: pdus of a segment.
-            come: segments that come between two events, a Poisson number.
-            window: segments that may be under way.
-            up: whether the peripheral sends.
+        A Poisson number of segments, of mean `come`, comes between two events.
         """
         most = int(min(window, AT_ONCE))
         numbers = np.minimum(1 + np.searchsorted(pdtr(np.arange(most), come), LEVELS[2::4]), most)

@@ -192,8 +192,8 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         rtt = lone + point.own[f](rest.window, lone) + waits
         if law is not None:
             timeouts, fast, rtt, loss = transport.open_losses(flow, law, rate, float(rtt), rest.window)
-        if rate > 0.0 and rtt > flow.room / rate:  # Little: no more than a window is under way
-            rtt = flow.room / rate
+        if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
+            rtt = flow.window / rate
     timeouts += point.expiries[f]
     if overflow is not None:
         rate, timeouts, fast = min(rate, overflow.goodput), overflow.timeouts, overflow.fast_retransmits
@@ -403,7 +403,7 @@ def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
         byte_s=times[1],
         each_s=times[2],
         part=times[3],
-        window=flow.room,
+        window=flow.window,
         every=every,
         delay_s=transport.by_clock_s(flow),
         soon_s=float(f"{flow.soon_s:.6e}"),

@@ -377,13 +377,7 @@ class Flow:
     @property
     def together(self) -> float:
         """Segments that may be under way at once: less than the window for a stream with short segments."""
-        return 1.0 + (self.window - 1.0) * self.meets if self.meets else 1.0
-
-    @property
-    def room(self) -> float:
-        """Segments that may be under way, also where they do not wait for each other's acknowledgements."""
-        known = self.window < inf or self.protocol != "tcp"
-        return self.window if known else float(self.transport.receive_window_segments)
+        return 1.0 + (self.window - 1.0) * self.meets
 
     @property
     def shared_in_backlog(self) -> bool:
@@ -843,9 +837,6 @@ class _Builder:
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
             window = min(window, float(transport.send_buffer_segments))
-        pdus = forth[0][0].pdus if forth[0] else None
-        if pdus and pdus.window < inf and load * forth[0][0].service_s < 1.0:
-            window = inf  # its segments do not wait for each other's acknowledgements from event to event
         if cut and not waits:  # the window counts bytes
             window *= transport.mss_bytes / (kilobits * 125.0)
         return Flow(
@@ -996,30 +987,13 @@ class _Builder:
         return Visit("wire", wires[up], NO_TRAIN, service_s, beyond_s, 0.0, pdus=pdus)
 
     def _in_events(
-        self,
-        own: Scenario,
-        route: tuple[Hop, ...],
-        forth: Visits,
-        back: Visits,
-        load: float,
-        every: float,
-        size: int,
-        held: float,
-    ) -> InEvents:
+        self, own: Scenario, route: tuple[Hop, ...], forth: Visits, back: Visits, load: float, every: float,
+        size: int, held: float,
+    ) -> InEvents:  # fmt: skip
         """Return the visits of a flow and of its acknowledgements with the waits for anchor points.
 
-        Args:
-            own: scenario of the flow.
-            route: its links.
-            forth: visits of its segments.
-            back: visits of its acknowledgements.
-            load: segments a second.
-            every: segments of an acknowledgement.
-            size: mean bytes of a segment.
-            held: share of the segments that leave as an acknowledgement comes.
-
         A source that always has data does not wait for them, and the acknowledgements of its window let it go
-        on. Others come at random.
+        on. Others come at random, but for the share `held` that leaves as an acknowledgement comes.
         """
         transport, hop = own.transport, route[0]
         late_s = own.link.l2cap_delay_s + own.link.baseband_delay_s + own.run.jitter_s

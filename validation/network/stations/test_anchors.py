@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import btqueue as bt
-from btqueue.network.stations.anchors import schedule
+from btqueue.network.stations.anchors import no_room, schedule
 from btqueue.scenario.expressions import parse_metric
 from btqueue.scenario.metrics import Results
 
@@ -227,6 +227,57 @@ def test_windows_have_the_exchanges_of_the_simulator(changes: dict[str, Any]) ->
     found, simulated = solved(COC | changes), bt.simulate(bt.Scenario().changed(COC | changes | SHORT_RUN))
     for metric in ("goodput_kbps", "rtt_s", "exchanges_per_event"):
         assert float(found[metric].mean()) == pytest.approx(float(simulated[metric].mean()), rel=0.005)
+
+
+RARE = {"traffic.source": "poisson", "traffic.message_bytes": 100, "traffic.load_kbps": 1e-3}
+
+
+@pytest.mark.parametrize(
+    ("keys", "rtt_s"),
+    [
+        # half an interval to the anchor point; the acknowledgement comes too late to keep the event open
+        (NOTIFY, 0.025 + 0.05),
+        # 0.2 s after the event the timer expires, and the acknowledgement waits for the next anchor point
+        (NOTIFY | {"transport.delayed_ack": True}, 0.025 + 0.25),
+        (PING | {"transport.delayed_ack": True, "network.flows": "downlink"}, 0.025 + 0.25),
+    ],
+)
+def test_a_rare_segment_waits_for_an_anchor_point_and_so_does_its_acknowledgement(
+    keys: dict[str, Any], rtt_s: float
+) -> None:
+    assert float(solved(keys | RARE)["rtt_s"][0]) == pytest.approx(rtt_s, rel=0.01)
+
+
+STREAM = {
+    **PING, "traffic.source": "poisson", "traffic.message_bytes": 200, "transport.mss_bytes": 500,
+    "transport.receive_window_segments": 16,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # acknowledgements wait until all segments of the event have returned their credits
+        {"traffic.load_kbps": 115.0, "network.flows": "downlink"},
+        # short segments that an acknowledgement lets out do not wait for an anchor point
+        {"traffic.load_kbps": 40.0, "le.transfer": "notifications", "transport.receive_window_segments": 1},
+        {"traffic.load_kbps": 340.0, "le.transfer": "notifications"},
+        {"traffic.load_kbps": 340.0, "le.transfer": "notifications", "transport.delayed_ack": True},
+        {"traffic.load_kbps": 288.0, "transport.delayed_ack": True, "transport.receive_window_segments": 2},
+    ],
+)
+def test_segments_of_a_random_source_meet_anchor_points_as_in_the_simulator(changes: dict[str, Any]) -> None:
+    found, long = solved(STREAM | changes), SHORT_RUN | {"run.duration_s": 600.0}
+    simulated = bt.simulate(bt.Scenario().changed(STREAM | changes | long))
+    for metric in ("goodput_kbps", "rtt_s"):
+        assert float(found[metric].mean()) == pytest.approx(float(simulated[metric].mean()), rel=0.05)
+
+
+def test_segments_find_no_room_in_a_window_as_customers_wait_for_servers() -> None:
+    """M/M/1: the use. M/M/2 with one customer in service on average: a third."""
+    assert no_room(1.0, 0.3) == pytest.approx(0.3)
+    assert no_room(2.0, 1.0) == pytest.approx(1.0 / 3.0)
+    assert no_room(2.0, 3.0) == 1.0
 
 
 def test_a_window_stands_only_while_no_timer_expires_between_its_segments() -> None:

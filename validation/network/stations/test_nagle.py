@@ -51,6 +51,15 @@ def test_messages_that_never_fill_a_segment_share_rounds(messages):
     assert found.bytes == pytest.approx(10.0 * (messages + exp(-messages)), rel=1e-6)
 
 
+@pytest.mark.parametrize("law", [cut, between_short])
+def test_a_released_segment_that_is_acknowledged_at_once_releases_no_other(law):
+    """One is let out where a message was written in the round trip of a segment that was not let out."""
+    found = law(Source(10, 20.0, 0.0, False), 1000, path(0.1, soon_s=0.1))
+    written_meanwhile = 1.0 - exp(-2.0)
+    assert found.released == pytest.approx(written_meanwhile / (1.0 + written_meanwhile), rel=1e-3)
+    assert sum(length * count for length, count in found.sizes) == pytest.approx(10.0, rel=1e-3)
+
+
 def played(size: int, rate: float, seed: int, *, minshall: bool = False) -> float:
     """Return the mean bytes of a segment of a sender that obeys the rule, by its events."""
     full, trip_s = 1000, 0.1
