@@ -298,6 +298,14 @@ def test_vacations_are_short_and_long_in_turn_above_a_use_of_a_half() -> None:
     assert float(solved(keys)["delay_s"][0]) == pytest.approx(simulated, rel=0.04)
 
 
+def test_delays_are_in_doubt_where_a_few_channels_damage_many_pdus() -> None:
+    """On 7 of 37 channels 19 % of the PDUs are damaged: a delay was 7 % too short, and stood."""
+    for ber, stands in ((1e-3, False), (1e-5, True)):
+        classes = [{"channels": 30, "ber": 0.0}, {"channels": 7, "ber": ber}]
+        keys = ONE | {"traffic.source": "poisson", "traffic.load_kbps": 1.0, "traffic.message_bytes": 20}
+        assert solved(keys | {"le.channel_classes": classes}).attrs["stands"] is stands
+
+
 def test_a_radio_that_changes_its_state_within_an_event_is_in_doubt() -> None:
     fading = {"radio.model": "gilbert-elliott", "radio.ber_bad": 3e-4, "radio.ber_good": 0.0}
     for stay_s, stands in ((2.0, True), (0.1, False)):
