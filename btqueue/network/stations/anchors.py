@@ -266,10 +266,7 @@ class Station:
         return more * self.interval_s / max(self.taken, 1e-9) + 1e-6 * within
 
     def burst_s(self, pdus: Pdus, number: int, *, up: bool) -> tuple[float, float]:
-        """Return the mean time (s) until segments that wait at an anchor point are across.
-
-        The second time is from then until their acknowledgements are. No segment follows them.
-        """
+        """Return the mean time (s) until segments waiting at an anchor are across, and then acknowledged."""
         found = _chain(self, pdus._replace(window=float(number), every=1), up, once=True)[0]
         period_us = 1e6 * self.interval_s / max(self.taken, 1e-9)
         anchor_us, at_us, made, there_us, back_us = 0.0, 0.0, 0, [], []
@@ -362,7 +359,8 @@ def no_room(window: float, under_way: float) -> float:
 
 def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
     """Return the PDUs of segments of these sizes (bytes, share), one of each size, the rarest once."""
-    return _cut(scenario.le, tuple(sizes))
+    le: Any = scenario.le  # hashable, as it is frozen
+    return _cut(le, tuple(sizes))
 
 
 @lru_cache(maxsize=256)

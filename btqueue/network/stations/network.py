@@ -828,11 +828,10 @@ class _Builder:
             meets = 1.0 - float(part[brief].sum() * squares[brief].sum() / squares.sum())
         one_size = waits or messages or len(parts) == 1
         uneven = 1.0 if one_size else least_s(self._visits(route, whole)) / least_s(forth[0])
-        times = InEvents(forth[0], behind)
+        times: Any = ()
         if self.low_energy:
             held = sum(share * often for share, often, _ in kinds)
-            times = at_anchors(parts, float(ack) if queued else 0.0, held)
-            forth[0], behind = times[:2]
+            forth[0], behind, *times = at_anchors(parts, float(ack) if queued else 0.0, held)
         layer_s = max(transport.ip_delay_s, own.link.l2cap_delay_s)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
@@ -865,7 +864,7 @@ class _Builder:
             cut.behind_s if cut else None,
             layer_s,
             self._layers(plan, forth[0], behind, layer_s),
-            *times[2:],
+            *times,
         )
 
     def _layers(self, plan: FlowPlan, forth: Visits, back: Visits, layer_s: float) -> tuple[Layer, ...]:
@@ -1058,8 +1057,9 @@ class _Builder:
             under_way = load * (trip_s + share * (full_s - trip_s) + timed_s)
             low, high = (share, high) if anchors.no_room(window, under_way) > share else (low, share)
         forth_s = trip_s + low * (full_s - trip_s) - back_s
-        by_chance_s = visit.cycle_s * (1.0 - held) * (1.0 - low)
-        visit = visit._replace(delay_s=forth_s - service_s, cycle_s=by_chance_s)
+        visit = visit._replace(
+            delay_s=forth_s - service_s, cycle_s=visit.cycle_s * (1.0 - held) * (1.0 - low)
+        )
         return InEvents((visit,), (ack._replace(delay_s=back_s),), late_s, soon_s, held)
 
     def _stations(self) -> dict[int, tuple[anchors.Station, bool]]:
