@@ -862,7 +862,7 @@ def doubts(network: Any, point: Any) -> list[str]:
             found.append(
                 "answers over connection events: which acknowledgements come in the same event, and how "
                 "timers meet anchor points, is known on average only: goodput of full windows was up to 40 % "
-                "off, round trips of random sources 12 % in the median and up to three times too long"
+                "off, round trips of random sources 5 % in the median, and 64 % in one of ten"
             )
         if network.anchored and flow.protocol == "none" and endless and len(flow.forth) > 1:
             found.append(
