@@ -13,7 +13,6 @@ from btqueue.network.certificates import ImpossibleAnswer, certify
 from btqueue.network.load_steps import Answer, answer_in_steps
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, in_words, kind_of
 from btqueue.network.overload import mark_overload
-from btqueue.network.stations import model
 from btqueue.scenario import Scenario
 from btqueue.scenario.limits import limits
 from btqueue.scenario.metrics import Computed, Results
@@ -60,6 +59,8 @@ def gate(written: Scenario) -> Results:
         NoConvergence: there is no consistent operating point.
         ImpossibleAnswer: the answer breaks a law that every network keeps (`certificates`).
     """
+    from btqueue.network.stations import model  # a quarter of the start of `simulate`, which needs no theory
+
     scenario, found = in_tables(written), []
 
     def answer(of: Scenario) -> Answer:
