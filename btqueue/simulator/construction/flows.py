@@ -1,16 +1,21 @@
 """From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
 
 import math
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
+
+import numpy as np
 
 from btqueue.baseband import PACKET_TYPES, segment
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.link import Link
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology, topology
 from btqueue.scenario.traits import shares_segments
 from btqueue.simulator.applications import arrival_processes
 from btqueue.simulator.construction.numbering import Draft, Rows, from_keys
 from btqueue.simulator.records import connections as kinds
+from btqueue.simulator.records.arrays import record_type
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
     NEVER,
@@ -41,15 +46,24 @@ class Layouts(Rows):
         self.scenario = scenario
         self.type_names = type_names
         self.known: dict[tuple[int, int], int] = {}
+        self.cut = _cut_before(cast(Any, scenario.link), scenario.flow_control.charge)
+        self.most_packets = 0
 
     def of(self, application_bytes: int, header_bytes: int) -> int:
         """Return the layout of a segment with these user bytes and bytes of headers above L2CAP."""
         key = (application_bytes, header_bytes)
         if key not in self.known:
-            self.known[key] = self._add(*key)
+            self.known[key] = len(self.known)
+            if key not in self.cut:
+                self.cut[key] = self._lay_out(*key)
+            self.most_packets = max(self.most_packets, self.cut[key][0])
         return self.known[key]
 
-    def _add(self, application_bytes: int, header_bytes: int) -> int:
+    def array(self) -> np.ndarray:
+        """Return the layouts as an array of records."""
+        return np.frombuffer(b"".join([self.cut[key][1] for key in self.known]), record_type(self.dtype))
+
+    def _lay_out(self, application_bytes: int, header_bytes: int) -> tuple[int, bytes]:
         link, flow_control = self.scenario.link, self.scenario.flow_control
         size = application_bytes + header_bytes
         pdu = size + link.l2cap_header_bytes
@@ -68,22 +82,26 @@ class Layouts(Rows):
             )
             for piece in pieces
         ]
-        return self.lay_out(application_bytes, size, cut)
+        return layout(application_bytes, size, cut)
 
-    def lay_out(self, application_bytes: int, size: int, cut: list[tuple[int, int, int]]) -> int:
-        """Add the layout of a segment of `size` bytes: type, bytes and tokens of each of its packets."""
-        types, carried, tokens = (list(column) for column in zip(*cut, strict=True))
-        padding = [0] * (PACKETS_A_SEGMENT - len(cut))
-        return self.add(
-            ip_bytes=size,
-            pdu=sum(carried),
-            application=application_bytes,
-            count=len(cut),
-            types=types + padding,
-            bytes=carried + padding,
-            tokens=tokens + padding,
-            all_tokens=sum(tokens),
-        )
+
+@lru_cache(maxsize=4)  # the points of a study have the link in common
+def _cut_before(link: Link, charge: str) -> dict[tuple[int, int], tuple[int, bytes]]:
+    """Return the layouts of segments on a link that were made before, by user bytes and bytes of headers."""
+    return {}
+
+
+def layout(application_bytes: int, size: int, cut: list[tuple[int, int, int]]) -> tuple[int, bytes]:
+    """Return how many packets a segment of `size` bytes has, and its record.
+
+    `cut`: type, bytes and tokens of each of its packets.
+    """
+    types, carried, tokens = zip(*cut, strict=True)
+    record, count = np.zeros((), layout_dtype), len(cut)
+    record["ip_bytes"], record["pdu"], record["application"] = size, sum(carried), application_bytes
+    record["count"], record["all_tokens"] = count, sum(tokens)
+    record["types"][:count], record["bytes"][:count], record["tokens"][:count] = types, carried, tokens
+    return count, record.tobytes()
 
 
 def settings_of_flows(scenario: Scenario) -> list[Scenario]:

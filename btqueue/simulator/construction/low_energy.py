@@ -28,9 +28,10 @@ class Layouts(flows.Layouts):
     def __init__(self, scenario: Scenario) -> None:
         """Begin with the PDU that returns credits."""
         super().__init__(scenario, [])
+        self.cut = {}  # each gives its PDUs their numbers
         self.lengths = {air.CREDITS_BYTES: 0}
 
-    def _add(self, application_bytes: int, header_bytes: int) -> int:
+    def _lay_out(self, application_bytes: int, header_bytes: int) -> tuple[int, bytes]:
         le, size = self.scenario.le, max(application_bytes + header_bytes, 1)  # nothing is a byte, too
         coc = le.transfer == "coc"
         if coc:
@@ -51,7 +52,7 @@ class Layouts(flows.Layouts):
                 f"a segment of {size} bytes needs {len(cut)} PDUs of {le.payload_bytes} bytes, but at most "
                 f"{PACKETS_A_SEGMENT} are possible: choose a smaller mss_bytes or a larger payload_bytes"
             )
-        return self.lay_out(application_bytes, size, cut)
+        return flows.layout(application_bytes, size, cut)
 
 
 def tables(scenario: Scenario, lengths: Sequence[int], radios: Sequence[Radio]) -> RadioTables:

@@ -145,7 +145,7 @@ def build(scenario: Scenario) -> dict[str, Any]:
         draft.routes += [*(draft.port_of[step] for step in itertools.pairwise(route)), NOTHING]
     count = len(draft.connections)
     in_bytes = any(one["unit"] != 1 for one in draft.connections.alike)
-    pools = first_pools(draft, largest=max(row["count"] for row in draft.layouts.rows))
+    pools = first_pools(draft, largest=layouts.most_packets)
     draft.clock.add(dict.fromkeys(("arrived", "entering", "sending", "acknowledging"), NOTHING))
     draft.settings.add(
         {
