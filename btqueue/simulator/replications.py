@@ -23,7 +23,7 @@ from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
 from btqueue.simulator.statistics.backlog import plan_looks
 from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
-from btqueue.simulator.statistics.results import Replication, finish, label
+from btqueue.simulator.statistics.results import Measured, Replication, finish, label
 from btqueue.simulator.statistics.warmup import find_warm_up
 
 FIRST_CHUNK_S = 20.0
@@ -146,20 +146,23 @@ def observe(
                 measured += [one for one in (yield from run(jobs)) if one is not None]
         except Stopped as stopped:
             measured += [one for one in stopped.results if one is not None]
-            found = label(measured, scenario, network.state, warmup_s, wanted) if measured else None
-            if found is not None:
+            found = None
+            if measured:
+                own = Measured(measured, scenario, network.state)
+                found = label(own, network.state, warmup_s, wanted)
                 found.attrs["complete"] = 0  # also if all of a round were finished just then
-                watched.note(found, watched.known(measured), "")
+                watched.note(found, watched.known(own), "")
             raise Interrupted(found) from None
         budget.require(measured)
-        known, target = watched.known(measured), wanted
+        own = Measured(measured, scenario, network.state)
+        known, target = watched.known(own), wanted
         if not watched.is_enough(known, len(measured)):
             target = min(most, next_target(len(measured), known.relative, watched.precision))
         within = min(target, budget.affordable(len(measured)))
         if within <= wanted:
             break
         wanted = within
-    result = label(measured, scenario, network.state, warmup_s, wanted)
+    result = label(own, network.state, warmup_s, wanted)
     watched.note(result, known, budget.ended(result.attrs["finished"], target))
     return result
 

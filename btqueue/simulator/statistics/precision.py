@@ -89,13 +89,12 @@ class Watched:
                 why = f"{quantity.name} has {f'{count} values' if count else 'one value only'}"
                 raise ScenarioError(conflict("run.precision_of", self.text, why))
 
-    def known(self, measured: list[Replication]) -> Known:
+    def known(self, measured: Measured) -> Known:
         """Return how well the quantity is known from complete observations."""
-        complete = [one for one in measured if one.complete]
+        complete = measured.complete
         if not complete:
             return Known(math.nan, math.nan, final=False)
-        values = Measured(complete, self.scenario, self.network).values
-        samples = self.linear.samples(values, len(complete), self.keys)
+        samples = self.linear.samples(measured.values, len(complete), self.keys)
         samples = samples[~np.isnan(samples)]
         if not samples.size:
             return Known(math.nan, math.nan, final=len(complete) >= FEWEST_OBSERVATIONS)

@@ -55,10 +55,12 @@ def finish(sim: State, complete: bool) -> Replication | None:
 class Measured:
     """The measurements of replications of a scenario; computed when they are read."""
 
-    def __init__(self, kept: list[Replication], scenario: Scenario, network: State) -> None:
-        """Keep them; the network is not read again."""
-        self.kept, self.scenario, self.kinds = kept, scenario, measurement.queue_kinds(network)
-        self.found = measurement.measure(network, [one.counts for one in kept])
+    def __init__(self, measured: list[Replication], scenario: Scenario, network: State) -> None:
+        """Keep them, without replications cut short if any is complete; the network is not read again."""
+        self.complete = [one for one in measured if one.complete]
+        self.kept, self.scenario = self.complete or measured, scenario
+        self.kinds = measurement.queue_kinds(network)
+        self.found = measurement.measure(network, [one.counts for one in self.kept])
         self.values = Computed(later={name: partial(self.value, name) for name in self.found})
         self.message_bits = cache(partial(message_bits, scenario))
 
@@ -90,7 +92,7 @@ class Measured:
     def warnings(self, results: Results) -> list[str]:
         """Return warnings about growth and short runs; the latter need complete runs."""
         warnings = self.warnings_of_growth(results)
-        if not all(one.complete for one in self.kept):
+        if not self.complete:
             return warnings
         ends = measurement.stacked([one.counts.flows for one in self.kept])
         seconds = np.array([[one.counts.seconds] for one in self.kept])
@@ -114,15 +116,12 @@ class Measured:
         return warnings
 
 
-def label(
-    measured: list[Replication], scenario: Scenario, network: State, warmup_s: float, wanted: int
-) -> Results:
-    """Put names on the measurements; replications cut short are left out if any is complete.
+def label(own: Measured, network: State, warmup_s: float, wanted: int) -> Results:
+    """Put names on the measurements.
 
     A file that the scenario names is not read again.
     """
-    complete = [one for one in measured if one.complete]
-    own = Measured(complete or measured, scenario, network)
+    scenario, finished = own.scenario, len(own.complete)
     if scenario.files:
         own.message_bits()
     metrics = Computed(later={name: partial(own.variable, name) for name in own.values})
@@ -135,9 +134,9 @@ def label(
             "events": sum(one.events for one in own.kept),
             "seed": scenario.run.seed,
             "warmup_s": warmup_s,
-            "complete": int(len(complete) == wanted),
+            "complete": int(finished == wanted),
             "wanted": wanted,
-            "finished": len(complete),
+            "finished": finished,
         },
         {
             "limited_by": partial(own.limited_by, network),
