@@ -61,8 +61,9 @@ def chromium():
 QUEUES = ["token_buffer", "uplink", "downlink"]
 
 
-NoConvergence, ImpossibleAnswer, InvariantViolated = (
-    type(name, (RuntimeError,), {}) for name in ("NoConvergence", "ImpossibleAnswer", "InvariantViolated")
+NoConvergence, ImpossibleAnswer, NotSampled, InvariantViolated = (
+    type(name, (RuntimeError,), {})
+    for name in ("NoConvergence", "ImpossibleAnswer", "NotSampled", "InvariantViolated")
 )
 """Stand for the exceptions of the engines."""
 
@@ -131,7 +132,7 @@ class StandIn(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         """Turn the datasets of an engine into results."""
         if name == "solve":
-            super().__setattr__(name, lambda scenario: of_theory(value(scenario)))
+            super().__setattr__(name, lambda scenario, sampling=True: of_theory(value(scenario)))
         elif name == "simulate":
             super().__setattr__(name, lambda *given, most=0, **named: as_results(value(*given, **named)))
         else:
@@ -160,7 +161,9 @@ def engines(monkeypatch: pytest.MonkeyPatch, kept: Path) -> SimpleNamespace:
     import btqueue.network.solve  # imported later, it would take the place of the stand-in's function
 
     network, simulator = StandIn("btqueue.network"), StandIn("btqueue.simulator")
-    vars(network).update(NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer)
+    vars(network).update(
+        NoConvergence=NoConvergence, ImpossibleAnswer=ImpossibleAnswer, NotSampled=NotSampled
+    )
     vars(simulator).update(InvariantViolated=InvariantViolated)
     network.solve, simulator.simulate = solve, simulate
     for part in (network, simulator):  # what they cover is asked of the real ones

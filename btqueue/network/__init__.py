@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from btqueue.network.answers import NoConvergence
+from btqueue.network.answers import NoConvergence, NotSampled
 from btqueue.network.certificates import ImpossibleAnswer
 from btqueue.network.solve import solve
 
@@ -15,6 +15,7 @@ __all__ = [
     "InDoubt",
     "Judged",
     "NoConvergence",
+    "NotSampled",
     "Plan",
     "plan",
     "solve",

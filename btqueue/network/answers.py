@@ -25,6 +25,10 @@ class NoConvergence(RuntimeError):
     """The model found no consistent operating point; the message gives the reason."""
 
 
+class NotSampled(NoConvergence):
+    """A connection would have to be sampled; `args` are the doubts that every such answer has."""
+
+
 def label(scenario: Scenario, metrics: Mapping[str, Any], attrs: MutableMapping[str, Any]) -> Results:
     """Put names on a model's metrics, each when it is read first."""
     plan = topology(scenario)

@@ -22,11 +22,12 @@ ELSEWHERE = "theory has no answer here: simulate plays the network"
 """The note under a refusal."""
 
 
-def solve(scenario: Scenario) -> Results:
+def solve(scenario: Scenario, *, sampling: bool = True) -> Results:
     """Return the metrics of a scenario in the long run, by the theory of stations, with units.
 
     Args:
         scenario: to be answered.
+        sampling: whether a connection is sampled where that is the only answer. Such answers never stand.
 
     Returns:
         `Results`, read like an `xarray.Dataset`: per-flow metrics of dimension (flow,), scalars for the
@@ -40,23 +41,26 @@ def solve(scenario: Scenario) -> Results:
 
     Raises:
         NoConvergence: no consistent operating point was found.
+        NotSampled: *sampling* is false, and a connection would be sampled.
         ImpossibleAnswer: the model's answer breaks a law that every network keeps (`certificates`).
     """
     try:
-        return gate(scenario)
+        return gate(scenario, sampling=sampling)
     except (NoConvergence, ImpossibleAnswer) as refusal:
         refusal.add_note(ELSEWHERE)
         raise
 
 
-def gate(written: Scenario) -> Results:
+def gate(written: Scenario, *, sampling: bool = True) -> Results:
     """Return the answer of theory, with its doubts.
 
     Args:
         written: the scenario to be answered, as the user wrote it.
+        sampling: see `solve`.
 
     Raises:
         NoConvergence: there is no consistent operating point.
+        NotSampled: *sampling* is false, and a connection would be sampled.
         ImpossibleAnswer: the answer breaks a law that every network keeps (`certificates`).
     """
     from btqueue.network.stations import model  # a quarter of the start of `simulate`, which needs no theory
@@ -64,7 +68,7 @@ def gate(written: Scenario) -> Results:
     scenario, found = in_tables(written), []
 
     def answer(of: Scenario) -> Answer:
-        metrics, notes = model.answer(of)
+        metrics, notes = model.answer(of, sampling=sampling)
         found.extend(notes["warnings"])
         return mark_overload(of, metrics, notes)
 

@@ -152,21 +152,25 @@ def theory_or_simulation(
         NoConvergence: theory found no operating point, and the scenario cannot be simulated.
         ImpossibleAnswer: theory's answer is none, and the scenario cannot be simulated.
     """
-    from btqueue.network import ImpossibleAnswer, NoConvergence, solve
+    from btqueue.network import ImpossibleAnswer, NoConvergence, NotSampled, solve
 
     try:
-        solved: Results | Exception = solve(scenario)
+        solved: Results | Exception = solve(scenario, sampling=False)  # a sampled answer would not stand
         why, lacking = solved.attrs["why"], set[str]()
         if solved.attrs["stands"]:
             lacking = set(metrics) - (summarise(solved).keys() - partial_times(solved, scenario))
             if not lacking:
                 return solved
             why = (f"theory gives no {', '.join(sorted(lacking))} here",)
+    except NotSampled as refusal:
+        solved, why, lacking = refusal, refusal.args, set[str]()
     except (NotBuiltYet, NoConvergence, ImpossibleAnswer) as refusal:
         solved, why, lacking = refusal, (" ".join(str(refusal).split()),), set[str]()
     try:
         simulated = simulated_to_precision(scenario, threads=threads)
     except ScenarioError:  # which the simulator does not cover: theory's own words are told
+        if isinstance(solved, NotSampled):
+            return solve(scenario)
         if isinstance(solved, Exception):
             raise solved from None
         return solved

@@ -128,6 +128,20 @@ def test_a_point_at_which_theory_lacks_a_metric_that_is_asked_for_is_simulated()
     assert ("cwnd_segments" in nobody) == (nobody["answered_by"].values.tolist() == ["simulation"])
 
 
+def test_a_sampled_answer_of_theory_is_given_only_where_the_simulator_has_none(monkeypatch):
+    keys = {"traffic.load_kbps": 200.0, "run.duration_s": 5.0, "run.warmup_s": 1.0, "run.replications": 2}
+    full, over = load("venugopal-2006/piconet", keys), {LIMIT: [5]}
+    found = sweep(full, over, workers=1)
+    assert found["answered_by"].values.tolist() == ["simulation"] and "was sampled" in found["why"].item()
+
+    def simulate(scenario: Scenario, **options: Any) -> None:
+        raise NotBuiltYet(Problem("not simulated"))
+
+    monkeypatch.setattr("btqueue.simulator.simulate", simulate, raising=False)
+    found = sweep(full, over, workers=1)
+    assert found["answered_by"].values.tolist() == ["theory"] and "was sampled" in found["why"].item()
+
+
 def test_points_with_unequal_numbers_of_flows_have_means_only(formula):
     found = sweep(thesis(), {SIZE: [2, 3]}, workers=1)
     assert "goodput_kbps_per_flow" not in found and "flow" not in found.dims

@@ -45,15 +45,16 @@ LEAST_LOSS = 1e-3
 """Chance of a segment to find the buffer of a bridge full, below which none does."""
 
 
-def answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
+def answer(scenario: Scenario, *, sampling: bool = True) -> tuple[MutableMapping[str, Any], dict]:
     """Return metrics and notes, as `btqueue.network.answers` describes them.
 
     Raises:
+        NotSampled: with *sampling* false, where a connection would be sampled.
         NoConvergence: the rates do not settle, or rates or times overflow: hardly any segment gets through.
     """
     try:
         with np.errstate(all="ignore"):  # rates of zero have infinite times
-            metrics, notes = _answer(scenario)
+            metrics, notes = _answer(scenario, sampling)
     except ArithmeticError as error:
         raise NoConvergence(f"hardly anything gets through: {error}") from error
     if not np.isfinite(metrics["goodput_kbps"]).all():
@@ -65,10 +66,10 @@ def answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
     return metrics, notes
 
 
-def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
+def _answer(scenario: Scenario, sampling: bool) -> tuple[MutableMapping[str, Any], dict]:
     network = network_of(scenario)
     if tagged.is_asked(network):
-        return _sampled(scenario, network)
+        return _sampled(scenario, network, sampling)
     kept_out, captures = captured(network)
     point = operating_point(_without(network, kept_out))
     if kept_out and any(flow.host_s + flow.layer_s + flow.jitter_s > 0.0 for flow in network.flows):
@@ -81,7 +82,7 @@ def _answer(scenario: Scenario) -> tuple[MutableMapping[str, Any], dict]:
     ):
         network, point = _in_rounds(scenario, network, point, kept_out)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
-        return _sampled(scenario, network)
+        return _sampled(scenario, network, sampling)
     laws = point.links
     if laws.refuses_rows() or (laws.brings.refused(laws.links, point.rate * point.sent) >= LEAST_LOSS).any():
         point = operating_point(network, point, refuses=True)
@@ -262,9 +263,9 @@ def _of_messages(network: Network, point: Point, overflow: dict[int, transport.L
     return {"delay_s": delay} if np.isfinite(delay).any() else {}
 
 
-def _sampled(scenario: Scenario, network: Network) -> tuple[dict, dict]:
+def _sampled(scenario: Scenario, network: Network, sampling: bool) -> tuple[dict, dict]:
     """Return the answer of a sampled connection."""
-    metrics, notes = tagged.tagged(scenario, network)
+    metrics, notes = tagged.tagged(scenario, network, sampling=sampling)
     return metrics, {**notes, "limits": limits.of_a_ring(network, metrics)}
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.answers import NoConvergence
+from btqueue.network.answers import NoConvergence, NotSampled
 from btqueue.network.numba_cache import compiled, part, subroutine
 from btqueue.network.repetition import kinds_of
 from btqueue.network.stations.buffers import RARE
@@ -200,14 +200,21 @@ def is_asked(network: Network, *, overflows: bool = False) -> bool:
     return covers(network) and loss < MOST_LOST and (loss > RARE or overflows)
 
 
-def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[str, Any]]:
+def tagged(
+    scenario: Scenario, network: Network, *, sampling: bool = True
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return metrics and notes (`btqueue.network.answers`) of a ring (`covers`).
 
     Raises:
+        NotSampled: with *sampling* false, in place of the answer.
         NoConvergence: too few segments get through to say anything.
     """
     flow, rng = network.flows[0], np.random.default_rng(SEED)
     ring = ring_of(scenario, network, rng)
+    in_step = ring.stations < FEW_STATIONS and not ring.switches.size
+    said = [SAID, *([IN_STEP.format(ring.stations)] if in_step else [])]
+    if not sampling:
+        raise NotSampled(*said)
     total = ON_A_LOSSY_RADIO if ring.switches.size else SEGMENTS
     marks = np.zeros((MARKS + 1, 8))
     reached = follow(ring, _sender(flow.transport), sample_of(ring), total, marks, rng)
@@ -226,13 +233,12 @@ def tagged(scenario: Scenario, network: Network) -> tuple[dict[str, Any], dict[s
         "fast_retransmits_per_s": fast / seconds,
         "segment_loss": max(1.0 - received / sent, 0.0),
     }
-    in_step = ring.stations < FEW_STATIONS and not ring.switches.size
     notes = {
         "method": f"one of {ring.stations} connections in whole packets, in the mean field of its past",
         "converged": True,
         "sampled": True,
         "residual": float(spread),
-        "warnings": [SAID, *([IN_STEP.format(ring.stations)] if in_step else [])],
+        "warnings": said,
     }
     return {name: np.full(ring.stations, value) for name, value in metrics.items()}, notes
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.answers import NoConvergence
+from btqueue.network.answers import NoConvergence, NotSampled
 from btqueue.network.solve import gate
 from btqueue.network.stations import tagged
 from btqueue.network.stations.network import network_of
@@ -47,6 +47,15 @@ def test_a_lone_segment_takes_the_slots_that_it_takes(stations: int) -> None:
     assert found[TRIP] / SLOT_S == pytest.approx(5 * stations + 58, abs=1.0)  # others send now and then
     assert found[GOODPUT] == pytest.approx(0.2, rel=1e-12)  # what comes is delivered
     assert found[TIMEOUTS] == found["fast_retransmits_per_s"] == found["segment_loss"] == 0.0
+
+
+@pytest.mark.parametrize("stations", [2, 4])
+def test_without_sampling_the_answer_is_refused_by_its_doubts(stations: int) -> None:
+    full = ring(**{"network.peripherals": stations, "traffic.load_kbps": 200})
+    with pytest.raises(NotSampled) as refusal:
+        gate(full, sampling=False)
+    why = gate(full).attrs["why"]
+    assert why and refusal.value.args == why
 
 
 @pytest.mark.parametrize("window", [1, 2])
