@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, gammaln, xlogy
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations import buffers, transport
+from btqueue.network.stations import buffers
 from btqueue.network.stations.network import EMPTY, ENDLESS, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario.metrics import PERCENTILES
@@ -58,11 +58,13 @@ class Law(NamedTuple):
         least: the constant.
         width: width of the uniform time.
         parts: chance, mean and variance of each gamma time.
+        most: time at which a window cuts the sum off.
     """
 
     least: float
     width: float
     parts: tuple[tuple[float, float, float], ...]
+    most: float = inf
 
     def below(self, times: Vector) -> Vector:
         """Return the distribution function at these times, of the same shape."""
@@ -94,16 +96,16 @@ class Law(NamedTuple):
         fine = np.linspace(times[place - 1], times[place], FINE, axis=-1)  # between two of them
         below = np.maximum.accumulate(self.below(fine), axis=-1)
         found = [np.interp(share, *row) for share, *row in zip(shares, below, fine, strict=True)]
-        return np.array(found)
+        return np.minimum(found, self.most)
 
 
 def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[str, Callable[[], Vector]]:
     """Return how to compute the quantiles of round trips and delays, by metric, shape (flows,) (s).
 
     Not a number where they are not known: of connections that lose segments, of radios that fade, of sources
-    in bursts in a piconet of several links, of sources at times in piconets with a bridge, and where windows
-    hold back such a source. The round trip of a window that fills a station is the sum of the services of its
-    segments there.
+    in bursts in a piconet of several links, of sources at times in piconets with a bridge, of windows that
+    wait at two full ports, of several periodic sources, and where windows hold back a source at times. The
+    round trip of a window that fills one station is the sum of the services of its segments there.
     Measured errors: docs/explanation/queueing-vacations.md.
 
     Args:
@@ -144,17 +146,20 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
     laws, flow = point.links, network.flows[f]
     bridged = {piconet for bridge in network.bridges for piconet in bridge.piconets}
     way = (*flow.forth, *flow.back) if back else flow.forth
-    losing = flow.protocol == "tcp" and (f in point.found or f in buffers.held(network, point))
+    lost = f in point.found or f in point.counted or f in buffers.held(network, point)
+    losing = flow.protocol == "tcp" and lost
     if losing or flow.messages or flow.short or any(visit.train.worse > 0.0 for visit in way):
         return None
-    if flow.source == "periodic" and any(visit.cycle_s for visit in way):
-        return None  # its phase between anchor points is constant in a run
+    several = sum(one.source == "periodic" for one in network.flows) > 1
+    if flow.source == "periodic" and (several or any(visit.cycle_s for visit in way)):
+        return None  # its phase between anchor points, or to another one, is constant in a run
     if flow.more > 0.0 and any((f, 0, stop) in laws.polled.number for stop in range(len(flow.forth))):
         return None  # the queue with vacations is one of messages at random
     if laws.links.endless[f]:
-        if not point.waits[f]:
+        full = (point.wait * point.service[f])[: len(network.ports)] > 0.0
+        if not point.waits[f] or full.sum() > 1:
             return None
-        if (parts := _in_full_visits(network, f, mean_s)) is not None:
+        if (parts := _in_full_visits(network, point, f, mean_s)) is not None:
             return Law(0.0, 0.0, parts)
         spread = max(visit.train.spread / max(visit.train.frames, 1e-9) ** 2 for visit in flow.forth)
         around = min(flow.window, ENDLESS) * spread * float(point.service[f].max()) ** 2
@@ -164,10 +169,12 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         for visit in way
     ):
         return None
-    port = _at_port(network, point, f)
-    random, width = (np.zeros(3), 0.0) if port is None else port
+    mine = laws.polled.at_hosts(f)
+    random, width = _in_queue(network, point, mine[0]) if mine else (np.zeros(3), 0.0)
+    if flow.source == "periodic":  # a segment has left when the next one arrives
+        random = np.zeros(3)
     wait_s = laws.answers[f].wait_s if back else 0.0
-    random = random + _behind_others(point, f, back=back)
+    random = random + _behind_others(network, point, f, back=back)
     for visit in sorted(way, key=lambda visit: -visit.cycle_s):
         if visit.cycle_s > 0.0:  # the longest wait for an anchor point is uniform, and so are the others
             if width == 0.0:
@@ -175,7 +182,7 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
             else:
                 random += visit.cycle_s / 2.0, visit.cycle_s**2 / 12.0, 0.0
         random += visit.jitter_s, visit.jitter_s**2, 2.0 * visit.jitter_s**3
-        if visit.kind == "port" and visit.train.spread > 0.0 and port is None:
+        if visit.kind == "port" and visit.train.spread > 0.0 and not mine:
             each = float(laws.links.frame[visit.index]) * SLOT_S
             random += (visit.train.frames - visit.train.packets) * each, visit.train.spread * each**2, 0.0
     parts, tail = _gamma(*random.tolist()), point.token_tails[f]
@@ -184,36 +191,44 @@ def of(network: Network, point: Point, f: int, mean_s: float, *, back: bool) -> 
         parts = _plus(parts, [(1.0 - tail.share, 0.0, 0.0), (tail.share, longer, longer**2)])
     used = min(max(float((point.rate @ point.service)[point.service[f] > 0.0].max(initial=0.0)), 1e-3), 1.0)
     lone = max(mean_s - point.token_s[f] - point.own_stray[f], 0.0)
-    if f not in laws.ports:  # it waits longest elsewhere
-        own = float(point.own[f](laws.rests[f].window if back else inf, lone))
+    most = inf
+    if f not in laws.ports:  # it waits longest elsewhere, and a window holds later segments back
+        own, window = float(point.own[f](inf, lone)), laws.rests[f].window
+        if back and (held := own - float(point.own[f](window, lone))) > 0.0:
+            mean_s, most = mean_s + held, max(lone, window * float(point.service[f].max()))
         own = max(own**2 - tokens_s**2, 0.0) ** 0.5  # the longer one of both waits
         parts = _plus(parts, _met(own, 1.0 - (1.0 - used) * (1.0 - flow.more) / max(flow.batch, 1.0)))
     parts = _plus(parts, _met(float(point.stray[f]) if back else float(laws.waits[f]), used))
     if wait_s > 0.0:
-        parts = _plus(parts, _answered(wait_s, transport.by_clock_s(flow)))
+        parts = _plus(parts, _answered(wait_s, flow.transport.ack_delay_s, flow.transport.ack_clock))
     mean, known = sum(chance * one for chance, one, _ in parts), mean_s - width / 2.0
     if known < 0.0:
         return None  # the mean leaves no room for the uniform wait
     if mean > known:
         parts = [(chance, one * known / mean, var * (known / mean) ** 2) for chance, one, var in parts]
-    return Law(max(known - mean, 0.0), width, tuple(parts))
+    return Law(max(known - mean, 0.0), width, tuple(parts), most)
 
 
-def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[float, float, float], ...] | None:
+def _in_full_visits(
+    network: Network, point: Point, f: int, mean_s: float
+) -> tuple[tuple[float, float, float], ...] | None:
     r"""Return the round trips of a window that keeps the queue of its link filled, by pauses between visits.
 
     A segment waits for the K frames of a window, of which a visit of M frames ends after each M. The first
     frame has any place in its visit, so that round trips span b pauses with the chance
-    :math:`\max(0, 1 - |K / M - b|)`. Visits are full and pauses constant, and K varies by repeated frames.
+    :math:`\max(0, 1 - |K / M - b|)`. Visits are full, and K varies by repeated frames. Sources that do
+    not always have data make pauses longer by a Poisson number of trains, and by those that come meanwhile: a
+    round trip t varies by :math:`t \sum \lambda w^2 / (1 - \rho)^2` (L. Takacs, 1962).
 
     Args:
         network: the stations.
+        point: the operating point.
         f: number of the flow.
         mean_s: mean round trip.
 
     Returns:
-        Chance, mean and variance by number of pauses (s); None where a link has other flows or visits end
-        otherwise.
+        Chance, mean and variance by number of pauses (s); None where a link has other flows, visits end
+        otherwise, or another station is full.
     """
     flow = network.flows[f]
     stops = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "port"]
@@ -231,8 +246,13 @@ def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[floa
     )
     frames = mine.train.frames * flow.window
     limited = piconet.discipline == "e-limited" and piconet.members > 1 and port.limit < frames
-    if not limited or shared:
+    if not limited or shared or not point.wait[mine.index]:
         return None
+    polled, around = point.links.polled, 0.0
+    if polled.count:
+        others = (polled.piconet == port.piconet) & ~point.links.links.endless[polled.flow]
+        rate, works, slot_s = polled.rate[others], polled.works[others], polled.slot_s[others]
+        around = mean_s * float(rate @ (slot_s * works**2)) / (1.0 - min(float(rate @ works), 0.95)) ** 2
     frame_s = network.frame_s(mine)
     pause_s = mean_s * port.limit / frames - port.limit * frame_s
     if pause_s <= 0.0:
@@ -246,7 +266,7 @@ def _in_full_visits(network: Network, f: int, mean_s: float) -> tuple[tuple[floa
         if (chance := float(chances.sum())) > 0.0:
             mean = float(chances @ count) / chance
             varies = float(chances @ (count - mean) ** 2) / chance
-            found.append((chance, mean * frame_s + pauses * pause_s, varies * frame_s**2))
+            found.append((chance, mean * frame_s + pauses * pause_s, varies * frame_s**2 + around))
     return tuple(found)
 
 
@@ -262,20 +282,15 @@ def _gamma(mean: float, variance: float, third: float) -> Parts:
     return [(1.0 - chance, 0.0, 0.0), (chance, mean / chance, inverse * (mean / chance) ** 2)]
 
 
-def _at_port(network: Network, point: Point, f: int) -> tuple[Vector, float] | None:
-    """Return the waits at the port of a flow's host in a piconet of several links, None if there is none (s).
+def _in_queue(network: Network, point: Point, c: int) -> tuple[Vector, float]:
+    """Return the waits in the queue of a port of hosts in a piconet of several links (s).
 
     Cumulants of the random ones, and a cycle of POLLs and of full visits to links that always have data.
     """
     polled = point.links.polled
-    mine = polled.at_hosts(f)
-    if not mine:
-        return None
-    slot_s, port = float(polled.slot_s[mine[0]]), int(polled.port[mine[0]])
+    slot_s, port = float(polled.slot_s[c]), int(polled.port[c])
     always = float(polled.full_visit[polled.filled[port]].sum())  # of links that always have data
-    cycle = (EMPTY * float(polled.members[mine[0]]) + always) * slot_s
-    if network.flows[f].source == "periodic":  # a segment has left when the next one arrives
-        return np.zeros(3), cycle
+    cycle = (EMPTY * float(polled.members[c]) + always) * slot_s
     queue = buffers.unlimited(network, point, port)
     packets, found = queue.packets * queue.segments, buffers.solved(queue)
     breaks = ceil(packets / queue.limit) - 1.0
@@ -293,11 +308,11 @@ def _at_port(network: Network, point: Point, f: int) -> tuple[Vector, float] | N
     return np.maximum(random, 0.0), cycle
 
 
-def _behind_others(point: Point, f: int, *, back: bool) -> Vector:
+def _behind_others(network: Network, point: Point, f: int, *, back: bool) -> Vector:
     """Return the cumulants of the waits for others' trains behind the port of a flow's host (s).
 
     They are waits for whole trains, and for the trains that come meanwhile. While a train goes from link to
-    link only some links are visited.
+    link only some links are visited. An acknowledgement behind data of its host waits in their queue.
     """
     polled, found = point.links.polled, np.zeros(3)
     for c, _, slots in point.links.stays(f):
@@ -306,6 +321,9 @@ def _behind_others(point: Point, f: int, *, back: bool) -> Vector:
             continue
         every, met = (sum(work for work, _ in of[c] if work < 1.0) for of in (polled.pairs, polled.on_way))
         load, shared = min(met if relayed else every, 0.95), float(polled.with_others[c])
+        if polled.back[c] and ((polled.port == polled.port[c]) & polled.host & ~polled.back).any():
+            found += _in_queue(network, point, c)[0]
+            continue
         mean = shared + load * max(slots - shared, 0.0)
         train = max(2.0 * float(polled.under_way[c]) / max(every, 1e-9), float(polled.slots[c]))
         train /= (1.0 - load) ** 2
@@ -326,15 +344,21 @@ def _met(wait: float, chance: float) -> Parts:
     return [(1.0 - chance, 0.0, 0.0), (chance, longer, varies * longer**2)]
 
 
-def _answered(wait: float, timer: float) -> Parts:
-    """Return the wait for the next segment, which comes at random, or for a timer (s)."""
-    if wait >= 0.98 * timer:
-        return [(1.0, wait, 0.0)]
-    bracket = 1e-6 / timer, 1.0 / wait
+def _answered(wait: float, timer: float, clock: str) -> Parts:
+    """Return the wait for the next segment, which comes at random, or for a timer or the next tick (s)."""
+    ticks = float(clock == "tick") / timer  # a second
+    at = timer * (1.0 + NODES) / 2.0
+
+    def law(rate: float) -> tuple[Vector, Vector]:
+        density = timer / 2.0 * WEIGHTS * (rate * (1.0 - at * ticks) + ticks) * np.exp(-rate * at)
+        return np.append(density, 1.0 - density.sum()), np.append(at, timer)
+
+    def over(rate: float) -> float:
+        chances, waits = law(rate)
+        return float(chances @ waits) - wait
+
     from scipy.optimize import root_scalar  # a tenth of the start of `solve`, seldom needed
 
-    rate = root_scalar(lambda rate: -np.expm1(-rate * timer) / rate - wait, bracket=bracket).root
-    at = timer * (1.0 + NODES) / 2.0
-    density = timer / 2.0 * WEIGHTS * rate * np.exp(-rate * at)
-    chances, waits = np.append(density, 1.0 - density.sum()), np.append(at, timer)
-    return [(often, late, 0.0) for often, late in zip(chances.tolist(), waits.tolist(), strict=True)]
+    longest = over(0.0) < 0.02 * wait  # hardly any segment comes before
+    found = law(0.0 if longest else root_scalar(over, bracket=(0.0, 2.0 / wait)).root)
+    return [(often, late, 0.0) for often, late in zip(*(one.tolist() for one in found), strict=True)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaincinv
 
 import btqueue as bt
-from btqueue.network.stations.quantiles import Law, _gamma, _met, _plus
+from btqueue.network.stations.quantiles import Law, _answered, _gamma, _met, _plus
 from btqueue.network.stations.queues import met_squared
 
 SHARES = np.array([0.5, 0.9, 0.95, 0.99])
@@ -118,6 +118,30 @@ LOSING = {"link.arq": "none", "radio.model": "constant", "radio.ber": 2e-5}
         # all quantiles were equal, and below the mean, for flows that stay in their piconet, too
         (PLAIN.changed(BRIDGED | {"network.bridge": "SS"}), "delay"),
         (PLAIN.changed(BRIDGED | {"network.bridge": "MS"}), "delay"),
+        # all quantiles were equal: 18 to 38 % off
+        (carried(**{"traffic.source": "periodic", "network.flows": "downlink"}), "rtt"),
+        (
+            carried(
+                **{
+                    "traffic.source": "greedy",
+                    "network.peripherals": 4,
+                    "transport.receive_window_segments": 4,
+                    "flow_control.enabled": False,
+                }
+            ),
+            "rtt",
+        ),
+        (
+            carried(
+                **{
+                    "traffic.source": "greedy",
+                    "network.flows": "downlink",
+                    "link.arq": "unlimited",
+                    "flow_control.token_rate_kbps": 120.0,
+                }
+            ),
+            "rtt",
+        ),
     ],
 )
 def test_quantiles_are_not_given_where_their_law_is_not_known(scenario: bt.Scenario, time: str):
@@ -196,3 +220,44 @@ def test_pauses_longer_than_the_receivers_timer_are_in_doubt(window: int):
     scenario = STAR.with_(network__peripherals=7, transport__receive_window_segments=window)
     solved = bt.solve(scenario.with_(radio__model="constant", radio__ber=2e-5))
     assert any("pauses of a link" in doubt for doubt in solved.attrs["why"])
+
+
+def test_round_trips_beside_sources_at_times_are_longer_by_their_trains():
+    """Half of the deviation was left out: the 95 % quantile was 20 % too short, now 4 %."""
+    flows = [{"from": "c1", "to": "p1.1", "law": "greedy"}]
+    flows += [{"from": "c1", "to": f"p1.{i}", "load_kbps": 40.0} for i in (2, 3)]
+    scenario = bt.Scenario().changed({
+        "network.peripherals": 3, "network.flows": flows, "transport.delayed_ack": False, "polling.limit": 5,
+        "transport.receive_window_segments": 8, "run.duration_s": 400.0, "run.replications": 4,
+    })  # fmt: skip
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario).mean("replication")
+    for name in ("rtt_p90_s", "rtt_p95_s"):
+        assert float(solved[name][0]) == pytest.approx(float(simulated[name][0]), rel=0.08)
+
+
+def test_a_window_holds_back_segments_of_a_nearly_full_link():
+    """No more than a window is under way: no round trip is longer than its services. Bins are of 4 %."""
+    scenario = bt.Scenario().changed({
+        "network.peripherals": 1, "network.flows": "downlink", "traffic.load_kbps": 600.0,
+        "transport.delayed_ack": False, "transport.receive_window_segments": 8,
+        "run.duration_s": 400.0, "run.replications": 4,
+    })  # fmt: skip
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario).mean("replication")
+    for name in ("rtt_p50_s", "rtt_p90_s", "rtt_p95_s", "rtt_p99_s"):
+        assert solved[name].values == pytest.approx(simulated[name].values, rel=0.05)
+
+
+@pytest.mark.parametrize(("clock", "wait"), [("tick", 0.07), ("timer", 0.07), ("tick", 0.0999)])
+def test_acknowledgements_wait_for_a_segment_at_random_a_timer_or_a_tick(clock: str, wait: float):
+    """The law is a sum over twelve times, no more than an eighth of the timer apart."""
+    random, timer, count = np.random.default_rng(1), 0.2, 400_000
+    parts = _answered(wait, timer, clock)
+    assert sum(often for often, *_ in parts) == pytest.approx(1.0)
+    found = Law(0.0, 0.0, tuple(parts)).quantiles(SHARES)
+    ends = timer * random.random(count) if clock == "tick" else np.full(count, timer)
+    comes = random.exponential(size=count)
+    low, high = 1e-9, 1e9  # the rate at which the mean wait is this
+    for _ in range(100):
+        rate = (low * high) ** 0.5
+        low, high = (rate, high) if np.minimum(comes / rate, ends).mean() > wait else (low, rate)
+    assert found == pytest.approx(np.quantile(np.minimum(comes / rate, ends), SHARES), abs=timer / 8.0)
