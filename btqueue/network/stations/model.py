@@ -187,7 +187,10 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
         rtt = lone + waits
         if waits > 0.0 and rest.shown < inf:
             rtt += (rest.shown - rest.window) / rate
-        if law is not None and waits == 0.0:
+        full = (point.service[f] > 0.0) & (point.wait > 0.0)
+        # losses keep the window of a flow that fills its stations alone below the receive window
+        alone = full.any() and (point.service[:, full] > 0.0).sum() == full.sum()
+        if law is not None and (waits == 0.0 or alone):
             timeouts, fast, rtt, loss = law.timeouts, law.fast_retransmits, law.rtt_s, law.losses
     else:
         rtt = lone + point.own[f](rest.window, lone) + waits

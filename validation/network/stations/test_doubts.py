@@ -319,6 +319,8 @@ ENDS = [
     (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 120.0}, None),
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 300.0}, "Vegas takes"),
+    (SMOOTH, None),
+    (SMOOTH.with_(traffic__scv=10.0), "Vegas takes"),
     # layers that take one segment at a time are stations; with hardly any wait goodput was 8 % too high
     (UPLOADS | {"transport.ip_delay_s": 0.02}, None),
     (UPLOADS | {"transport.tcp_delay_s": 0.02}, None),
@@ -428,7 +430,10 @@ def test_each_doubt_ends_where_its_law_is_right(changes, said):
     ("changes", "unsaid"),
     [
         (CHAIN.changed(LONG_FADES | {"transport.receive_window_segments": 7}), "overflow a buffer"),
-        (SMOOTH.with_(flow_control__central_buffer_packets=30), "may overflow a buffer"),
+        (
+            SMOOTH.with_(flow_control__central_buffer_packets=30, traffic__load_kbps=107),
+            "may overflow a buffer",
+        ),
         (coming_back(0.012), "about as their link is polled"),
     ],
 )

@@ -402,3 +402,18 @@ def test_the_answer_is_that_of_asking_every_flow(stations, flows, load, source, 
             assert grouped[name] == pytest.approx(values, rel=1e-5, abs=1e-12), name
             continue
         assert np.asarray(grouped[name]) == pytest.approx(np.asarray(values), rel=1e-5, abs=1e-12), name
+
+
+@pytest.mark.parametrize(("loss", "window"), [(0.0019, 51), (0.0066, 60)])
+def test_losses_keep_a_window_below_the_one_that_would_wait_at_a_full_station(loss: float, window: int):
+    """Goodput is the capacity, yet round trips were those of an open window: 60 to 420 % too long."""
+    scenario = bt.load("suliman-2005/round-trips").changed({
+        "network.outside_links[1].loss": loss, "network.outside_links[1].rate_kbps": 7000.0,
+        "transport.receive_window_segments": window, "transport.delayed_ack": False, "run.jitter_s": 0.0,
+        "link.node_buffer_bytes": None, "run.duration_s": 2000.0, "run.warmup_s": 100.0,
+        "run.replications": 4,
+    })  # fmt: skip
+    solved, simulated = bt.solve(scenario), bt.simulate(scenario).mean("replication")
+    assert solved.attrs["stands"]
+    for name, bound in (("goodput_kbps", 0.02), ("rtt_s", 0.05)):
+        assert solved[name].values == pytest.approx(simulated[name].values, rel=bound)
