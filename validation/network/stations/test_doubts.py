@@ -92,6 +92,7 @@ RANDOM = PLAIN | {"traffic.source": "poisson", "traffic.load_kbps": 80.0}
 BUSY = RANDOM | {"network.flows": "downlink", "traffic.load_kbps": 145.0}
 TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 62.5}
 UNEVEN = STAR | {"traffic.load_kbps": 110.0}
+SATELLITE = bt.load("avancha-2002/satellite")
 CHAIN, ALONE = bt.load("chen-2004/adaptive-4"), bt.load("avancha-2002/bluetooth-tcp")
 DIRECT, JITTER = {"transport.ack_path": "direct"}, {"run.jitter_s": 0.02}
 EACH_WAY = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
@@ -320,6 +321,9 @@ ENDS = [
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 120.0}, None),
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 300.0}, "Vegas takes"),
     (SMOOTH, None),
+    (SATELLITE, None),
+    (SATELLITE.with_(transport__variant="newreno"), "timestamps"),
+    (SATELLITE.with_(transport__min_rto_s=0.5), "timestamps"),
     (SMOOTH.with_(traffic__scv=10.0), "Vegas takes"),
     # layers that take one segment at a time are stations; with hardly any wait goodput was 8 % too high
     (UPLOADS | {"transport.ip_delay_s": 0.02}, None),
