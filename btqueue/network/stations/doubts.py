@@ -391,9 +391,19 @@ class Asked(NamedTuple):
             longer = all(self.longer_than_answer(flow, FEW_FRAMES) for _, flow in flows)
             return Most(PORT_ROUGH, AIR_OF_RELAYS) if fit and longer else None
         air = BUSY_QUEUE if any(self.by_one(f) for f, _ in flows) else AIR_OF_HOSTS
+        if air == BUSY_QUEUE and not self.conserved(piconet) and any(self.cut_going_up(f) for _, f in flows):
+            air = HALF
         if both_ways(self, alone=False):
             return Most(PORT_BOTH_WAYS, air) if fit else None
         return Most(PORT_ONE_WAY if fit else PORT_ROUGH, air)
+
+    def cut_going_up(self, flow: Flow) -> bool:
+        """Return whether visits may end within one of few segments that a host sends.
+
+        Waits for the rest of them are too long: 6 to 9 % of a round trip above 60 % of the air.
+        """
+        port, frames = self.network.ports[flow.forth[0].index], flow.forth[0].train.frames
+        return port.up and port.limit % frames > 0.0 and frames < port.limit <= (ROOM + 1.0) * frames
 
     def within_ports(self, f: int) -> bool:
         """Return whether no port and no air on a flow's way is used more than `most_at_ports`."""

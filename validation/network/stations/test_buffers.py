@@ -296,3 +296,16 @@ def test_overflows_are_in_doubt_where_their_law_is_rough(changes: dict[str, Any]
     asked = bt.Scenario().changed(changes)
     assert doubted(asked, words or "overflow") is bool(words)
     assert bt.solve(asked).attrs["stands"] is not bool(words)
+
+
+def test_a_buffer_that_random_segments_hardly_ever_find_full_leaves_round_trips_as_they_are():
+    """Segments wait behind more than it holds for less than 1 % of a round trip: it is not in doubt."""
+    star = bt.load("venugopal-2006/piconet").changed({
+        "network.flows": "uplink", "network.peripherals": 3, "flow_control.enabled": False,
+        "link.arq": "unlimited", "transport.receive_window_segments": 20, "polling.limit": 15,
+        "traffic.load_kbps": 120.0, "flow_control.baseband_packets": 24, "run.duration_s": 2000.0,
+        "run.replications": 4,
+    })  # fmt: skip
+    solved, simulated = bt.solve(star), bt.simulate(star).mean("replication")
+    assert solved.attrs["stands"] and float(simulated["segment_loss"].mean()) > 0.0
+    assert solved["rtt_s"].values == pytest.approx(simulated["rtt_s"].values, rel=0.05)

@@ -92,6 +92,11 @@ RANDOM = PLAIN | {"traffic.source": "poisson", "traffic.load_kbps": 80.0}
 BUSY = RANDOM | {"network.flows": "downlink", "traffic.load_kbps": 145.0}
 TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 62.5}
 UNEVEN = STAR | {"traffic.load_kbps": 110.0}
+CUT_UP = STAR | {
+    "link.packets": ["DH5", "DH3", "DH1"], "traffic.source": "poisson", "traffic.load_kbps": 120.0,
+    "transport.delayed_ack": False, "transport.windows": "segments", "polling.limit": 8,
+}  # fmt: skip
+"""Segments of five frames, of which a visit takes one and three frames of the next."""
 SATELLITE = bt.load("avancha-2002/satellite")
 CHAIN, ALONE = bt.load("chen-2004/adaptive-4"), bt.load("avancha-2002/bluetooth-tcp")
 DIRECT, JITTER = {"transport.ack_path": "direct"}, {"run.jitter_s": 0.02}
@@ -320,6 +325,9 @@ ENDS = [
     (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 120.0}, None),
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 300.0}, "Vegas takes"),
+    (CUT_UP, "above 50%"),
+    (CUT_UP | {"polling.limit": 10}, None),
+    (CUT_UP | {"network.flows": "downlink"}, None),
     (SMOOTH, None),
     (SATELLITE, None),
     (SATELLITE.with_(transport__variant="newreno"), "timestamps"),
