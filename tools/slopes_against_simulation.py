@@ -174,12 +174,16 @@ def digest(name: str) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
 
 
+def _run(replications: int, duration_s: float = DURATION_S) -> dict[str, float]:
+    return {"run.duration_s": duration_s, "run.warmup_s": WARMUP_S, "run.replications": replications}
+
+
 def simulated(point: Point, replications: int, duration_s: float = DURATION_S) -> Simulated:
     """Return simulated slopes: secants of replications that share their random numbers."""
     value = value_of(point)
     whole = isinstance(point.scenario.value_of(point.key), int)
     step = max(round(STEP * value), 1) if whole else STEP * value
-    run = {"run.duration_s": duration_s, "run.warmup_s": WARMUP_S, "run.replications": replications}
+    run = _run(replications, duration_s)
     ends = []
     for side in (-1, 1):
         place = (round if whole else float)(value + side * step)
@@ -195,10 +199,10 @@ def simulated(point: Point, replications: int, duration_s: float = DURATION_S) -
 
 
 def solved(point: Point) -> tuple[str, dict[str, float]]:
-    """Return whether the answer of theory stands, and its slopes by metric, NaN where it has none."""
+    """Return whether the answer of theory to what is simulated stands, and its slopes by metric, or NaN."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bt.network.InDoubt)
-        plan = bt.network.plan(point.scenario)
+        plan = bt.network.plan(point.scenario.changed(_run(REPLICATIONS)))
         here = plan.metrics()
         names = [name for name in AIMS if name in here and np.isfinite(here[name]).any()]
         slopes = plan.slopes(names, keys=[point.key])

@@ -5,6 +5,10 @@ from slopes_against_simulation import AIMS, POINTS, PUBLISHED, digest, kept, sim
 
 ROWS = kept()
 MISSED = {
+    (
+        "gateway, lossy wire",
+        "goodput_kbps",
+    ): "a station that losses leave idle for 0.6 % of the time, not 1 %",
     ("sessions, reply", "rtt_s"): "segments of a reply wait for each other's second crossing of the medium",
 }
 """Derivatives of answers that stand which are further off than is wanted."""

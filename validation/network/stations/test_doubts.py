@@ -92,6 +92,9 @@ RANDOM = PLAIN | {"traffic.source": "poisson", "traffic.load_kbps": 80.0}
 BUSY = RANDOM | {"network.flows": "downlink", "traffic.load_kbps": 145.0}
 TOKENS = {"flow_control.enabled": True, "flow_control.token_rate_kbps": 62.5}
 UNEVEN = STAR | {"traffic.load_kbps": 110.0}
+LOSSY_WIRE = bt.load("suliman-2005/round-trips").changed({
+    "network.outside_links[1].loss": 0.005, "run.duration_s": 4000.0,
+})  # fmt: skip
 CUT_UP = STAR | {
     "link.packets": ["DH5", "DH3", "DH1"], "traffic.source": "poisson", "traffic.load_kbps": 120.0,
     "transport.delayed_ack": False, "transport.windows": "segments", "polling.limit": 8,
@@ -329,6 +332,10 @@ ENDS = [
     (CUT_UP | {"polling.limit": 10}, None),
     (CUT_UP | {"network.flows": "downlink"}, None),
     (SMOOTH, None),
+    (LOSSY_WIRE, None),
+    (LOSSY_WIRE.with_(link__node_buffer_bytes=20_000), "overflow"),
+    (LOSSY_WIRE.with_(transport__variant="reno"), "overflow"),
+    (LOSSY_WIRE.with_(transport__receive_window_segments=37), "overflow"),
     (SATELLITE, None),
     (SATELLITE.with_(transport__variant="newreno"), "timestamps"),
     (SATELLITE.with_(transport__min_rto_s=0.5), "timestamps"),
