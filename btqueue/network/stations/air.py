@@ -303,13 +303,15 @@ def doubts(network: Network, point: Any) -> list[str]:
             longest = there.limit * visit.train.packets / visit.train.frames * (1.0 + 1e-9)
             if there.up and there.bridge >= 0 and here.limit >= there.limit and here.limit > longest:
                 spills += [there.places] if there.places < flow_.window * visit.train.packets else []
+    places = [network.ports[n].places for n in point.links.brings.coming]
     reasons = {
         f"the busiest link of a bridge is used for {used:.0%} of the time: round trips were up to 12 % off "
         "below 30 %, and up to 55 % above": used > 0.2
         and any(flows[f].load < inf for f in carried if f in over),
         "windows of two segments wait for each other: goodput was up to 64 % too high": pairs,
-        f"full windows bring more packets than its buffer of {min(spills, default=0.0):g} holds: round trips "
-        "were up to 13 times too long, goodput up to 58 % too low and 19 times too high": bool(spills),
+        f"its buffer of {min(spills or places, default=0.0):g} packets has no room for some segments: "
+        "goodput was 18 % off in the median, 58 % too low to 19 times too high, round trips up to 13 times "
+        "too long": bool(spills) or point.links.refuses,
         "several pairs of devices fill their windows: goodput was up to 27 % off": len(over) > 1
         and not pairs
         and not set(over) <= set(carried),

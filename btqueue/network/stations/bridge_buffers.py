@@ -31,6 +31,10 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 
 
+RARE = 1e-3
+"""Chance of a segment to be refused that makes no difference."""
+
+
 class _Coming(NamedTuple):
     """The packets that come to the port of a bridge.
 
@@ -43,6 +47,7 @@ class _Coming(NamedTuple):
         whole: whether packets that come at once always do: no error, gate, end of a stay or shorter segment
             divides them.
         rows: by flow, chance that a segment is refused behind segments in a row that fill the buffer.
+        fills: flows of which a stay brings more packets than the next one sends, with room for two segments.
     """
 
     most: float
@@ -52,6 +57,7 @@ class _Coming(NamedTuple):
     left: float
     whole: bool
     rows: dict[int, float]
+    fills: set[int]
 
 
 class Brought:
@@ -70,6 +76,8 @@ class Brought:
         too_many = [n for n, one in self.coming.items() if one.group > network.ports[n].places]
         # ports that no segment passes, whatever the rates
         self.shut = {*self.never, *(n for n in too_many if self.coming[n].whole)}
+        endless = {f for one in self.coming.values() for f in one.rows if network.flows[f].load == inf}
+        self.several = len(endless) > 1  # how their losses share the rounds has no law
         self.tcp = np.array([flow.protocol == "tcp" for flow in network.flows], bool)
 
     def refused(self, links: Links, coming: Vector) -> Matrix:
@@ -103,11 +111,25 @@ class Brought:
     def row(self, f: int) -> Row | None:
         """Return the room for segments in a row of a window that always has data; none without a limit."""
         chances = {n: one.rows.get(f, 0.0) for n, one in self.coming.items()}
-        found = [n for n, chance in chances.items() if chance > 0.0]
+        found = [n for n, chance in chances.items() if chance >= RARE]
         if not found:
             return None
         fits = min(int(self.network.ports[n].places // self.coming[n].packets[f]) for n in found)
         return Row(fits, 1.0 - float(np.prod([1.0 - chances[n] for n in found])))
+
+    def room(self, f: int, n: int) -> float:
+        """Return the segments of a flow that wait in the buffer of a bridge, inf where they wait elsewhere.
+
+        The queue of the only window over bridges forms there if a stay brings more than the next one sends.
+
+        Args:
+            f: number of the flow.
+            n: number of a port.
+        """
+        one = self.coming.get(n)
+        if one is None or self.several or f not in one.fills:
+            return inf
+        return self.network.ports[n].places / one.packets[f]
 
     def _round_s(self, n: int, links: Links) -> float:
         bridge = self.network.bridges[self.network.ports[n].bridge]
@@ -128,16 +150,19 @@ class Brought:
         # a part of a segment that is relayed whole waits beside the buffer
         if limit >= (fits + 1.0) * size if self.network.relay == "segment" else limit > places:
             return 1.0
-        # more packets come in a stay than the stay before has sent of a full buffer
-        sent = np.arange(int(fits * size))
-        come = bdtrc(sent + (places - fits * size), int(min(limit, size)), 1.0 - error)
+        if fits != 1.0:
+            return 0.0  # packets that stays leave behind fill a longer buffer seldom
+        # more packets come in a stay than the stay before has sent
+        most = int(min(limit, size))
+        sent = np.arange(most)
+        come = bdtrc(np.minimum(sent + (places - size), most), most, 1.0 - error)
         return float(binomial.probability(sent, float(port.limit), 1.0 - error) @ come)
 
     def _coming(self, n: int) -> _Coming:
         network, port = self.network, self.network.ports[n]
         bridge = network.bridges[port.bridge]
         windows = bridge.schedule != "walk-in"
-        packets, sources, rows = np.zeros(len(network.flows)), {}, {}
+        packets, sources, rows, fills = np.zeros(len(network.flows)), {}, {}, set()
         group, parts, left = 0.0, 1.0, 0.0
         whole = network.relay == "segment" or (not windows and bridge.cycles == 0.0)
         for f, flow in enumerate(network.flows):
@@ -154,6 +179,9 @@ class Brought:
                     limit = before.limit * bridge.exchanges
                 sources[ports[place - 1].index if place else -1] = limit
                 packets[f] += size
+                longer = not windows and before is not None and limit > port.limit * bridge.exchanges
+                if longer and port.places >= 2.0 * size:
+                    fills.add(f)
                 rows[f] = self._row(port, visit.train, limit)
                 if network.relay == "packet":  # one exchange brings no more than a visit before has left
                     visits = ports[:place] if bridge.exchanges == 1.0 and not windows else ()
@@ -166,7 +194,7 @@ class Brought:
                 if error > 1e-9:
                     left = max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
         most = sum(sources.values())
-        return _Coming(most, packets, group, parts, left, whole, rows)
+        return _Coming(most, packets, group, parts, left, whole, rows, fills)
 
 
 def losing(flows: tuple[Flow, ...], lost: Matrix) -> tuple[Flow, ...]:

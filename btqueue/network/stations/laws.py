@@ -938,12 +938,13 @@ class Laws:
 
     def refuses_rows(self) -> bool:
         """Whether bridges refuse segments of windows that always have data, without other traffic."""
-        rows = (
-            (self.brings.row(f), flow.window)
-            for f, flow in enumerate(self.network.flows)
-            if flow.protocol == "tcp" and self.links.endless[f]
-        )
-        return any(row is not None and row.fits < window for row, window in rows)
+        for f, flow in enumerate(self.network.flows):
+            if flow.protocol != "tcp" or not self.links.endless[f]:
+                continue
+            row, rooms = self.brings.row(f), (self.brings.room(f, n) for n in self.brings.coming)
+            if (row is not None and row.fits < flow.window) or min(rooms, default=inf) < flow.window:
+                return True
+        return False
 
     def refuse(self, coming: Vector) -> None:
         """Set the losses of the flows at the buffers of bridges, with these segments sent a second.

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence
-from btqueue.network.stations import anchors, buffers, limits, nagle, quantiles, sessions, tagged, transport
+from btqueue.network.stations import (
+    anchors,
+    bridge_buffers,
+    buffers,
+    limits,
+    nagle,
+    quantiles,
+    sessions,
+    tagged,
+    transport,
+)
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
@@ -41,8 +51,6 @@ NO_ROOM = (
 TURNS, DAMPED, NEAR = 8, 0.6, 0.05
 """Most iterations between the segments of a stream and the round trips, the damping factor, and the relative
 change of settled round trips."""
-LEAST_LOSS = 1e-3
-"""Chance of a segment to find the buffer of a bridge full, below which none does."""
 
 
 def answer(scenario: Scenario, *, sampling: bool = True) -> tuple[MutableMapping[str, Any], dict]:
@@ -84,7 +92,10 @@ def _answer(scenario: Scenario, sampling: bool) -> tuple[MutableMapping[str, Any
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
         return _sampled(scenario, network, sampling)
     laws = point.links
-    if laws.refuses_rows() or (laws.brings.refused(laws.links, point.rate * point.sent) >= LEAST_LOSS).any():
+    if (
+        laws.refuses_rows()
+        or (laws.brings.refused(laws.links, point.rate * point.sent) >= bridge_buffers.RARE).any()
+    ):
         point = operating_point(network, point, refuses=True)
     network = point.links.network  # with the losses that depend on waits
     overflow = buffers.saws(network, point)

@@ -836,7 +836,8 @@ def caps(
     most, again, found = np.full(len(flows), inf), sent.copy(), {}
     asked = [f for f in laws.firsts if flows[f].protocol == "tcp" and flows[f].source != "request-reply"]
     rows = {f: laws.brings.row(f) for f in asked if laws.refuses}
-    asked = [f for f in asked if flows[f].loss or flows[f].ack_loss or rows.get(f)]
+    filled = {f for f in rows if any(laws.brings.room(f, n) < inf for n in laws.brings.coming)}
+    asked = [f for f in asked if flows[f].loss or flows[f].ack_loss or rows.get(f) or f in filled]
     if not asked:
         return most, again, found
     use = rate @ service
@@ -855,7 +856,7 @@ def caps(
             raise FloatingPointError("a segment takes for ever at a station")
         slowest_at = int(stretched.argmax())
         room, radio = _room(network, laws, f, slowest_at, rate), radio_of(network, flow)
-        row = rows.get(f)
+        row = None if laws.brings.room(f, slowest_at) < inf else rows.get(f)  # there the queue forms
 
         def law(
             slowest: float,
@@ -909,7 +910,7 @@ def _room(network: Network, laws: Any, f: int, resource: int, rate: Vector) -> f
             users = [g for g, other in enumerate(network.flows) if any(map(visit.shares_places, other.forth))]
             share = float(rate[f] / rate[users].sum()) if rate[f] > 0.0 else 1.0 / len(users)
             return round(2.0 * visit.places * share) / 2.0
-    return inf
+    return laws.brings.room(f, resource) if laws.refuses else inf
 
 
 def doubts(network: Network, point: Any) -> list[str]:
