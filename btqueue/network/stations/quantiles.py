@@ -39,6 +39,8 @@ Parts = list[tuple[float, float, float]]
 
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
+FAR_OFF = 30.0
+"""Mean times after which hardly any segment has not come."""
 FAR = 9.0
 """Standard deviations above the mean up to which a law is evaluated."""
 STEADY = 1e-6
@@ -346,19 +348,18 @@ def _met(wait: float, chance: float) -> Parts:
 
 def _answered(wait: float, timer: float, clock: str) -> Parts:
     """Return the wait for the next segment, which comes at random, or for a timer or the next tick (s)."""
-    ticks = float(clock == "tick") / timer  # a second
-    at = timer * (1.0 + NODES) / 2.0
-
-    def law(rate: float) -> tuple[Vector, Vector]:
-        density = timer / 2.0 * WEIGHTS * (rate * (1.0 - at * ticks) + ticks) * np.exp(-rate * at)
-        return np.append(density, 1.0 - density.sum()), np.append(at, timer)
-
-    def over(rate: float) -> float:
-        chances, waits = law(rate)
-        return float(chances @ waits) - wait
-
     from scipy.optimize import root_scalar  # a tenth of the start of `solve`, seldom needed
 
-    longest = over(0.0) < 0.02 * wait  # hardly any segment comes before
-    found = law(0.0 if longest else root_scalar(over, bracket=(0.0, 2.0 / wait)).root)
+    ticks = float(clock == "tick") / timer  # a second
+
+    def over(rate: float) -> float:  # the integral of the chance to wait longer, (1 - ticks t) exp(-rate t)
+        alone = -np.expm1(-rate * timer) / rate
+        return float(alone - ticks * (alone - timer * np.exp(-rate * timer)) / rate) - wait
+
+    least = 1e-6 / timer
+    rate = least if over(least) < 0.02 * wait else root_scalar(over, bracket=(least, 2.0 / wait)).root
+    last = min(timer, FAR_OFF / rate)
+    at = last * (1.0 + NODES) / 2.0
+    density = last / 2.0 * WEIGHTS * (rate * (1.0 - at * ticks) + ticks) * np.exp(-rate * at)
+    found = np.append(density, max(1.0 - density.sum(), 0.0)), np.append(at, last)
     return [(often, late, 0.0) for often, late in zip(*(one.tolist() for one in found), strict=True)]

@@ -261,3 +261,12 @@ def test_acknowledgements_wait_for_a_segment_at_random_a_timer_or_a_tick(clock: 
         rate = (low * high) ** 0.5
         low, high = (rate, high) if np.minimum(comes / rate, ends).mean() > wait else (low, rate)
     assert found == pytest.approx(np.quantile(np.minimum(comes / rate, ends), SHARES), abs=timer / 8.0)
+
+
+@pytest.mark.parametrize("clock", ["timer", "tick"])
+@pytest.mark.parametrize("share", [1e-5, 1e-3, 0.05, 0.4, 0.49])
+def test_waits_for_company_keep_their_mean(clock: str, share: float):
+    """Also where hardly any segment waits for the timer: the equation of the rate had no bracket there."""
+    chances, waits, _ = np.transpose(_answered(share * 0.2, 0.2, clock))
+    assert chances.min() >= 0.0 and chances.sum() == pytest.approx(1.0, rel=1e-6)
+    assert chances @ waits == pytest.approx(share * 0.2, rel=2e-3)
