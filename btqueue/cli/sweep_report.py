@@ -116,11 +116,29 @@ def print_table(
         told.append(f"... and for {len(reasons) - MOST_REASONS} more reasons")
     if "answered_by" in found and "engine" not in found.dims:
         told += _about_engines(found, metrics)
+    for key in _without_effect(found, metrics):
+        told.append(f"{key} has no effect on these metrics")
     if warned := [text for text in found["warnings"].values.ravel().tolist() if text]:
         told.append(f"warnings at {len(warned):,} points (all of them with --out), first: {warned[0]}")
     screen.say(*told, style="yellow")
     if out is not None:
         screen.say(f"written to {out}", style="dim")
+
+
+def _without_effect(found: xr.Dataset, metrics: Sequence[str]) -> list[str]:
+    """Return the keys whose values leave all of these metrics as they are, at every point."""
+    shown = [found[metric] for metric in metrics if metric in found and found[metric].notnull().any()]
+    keys = [str(name) for name, size in found.sizes.items() if size > 1 and field_at(Scenario, str(name))]
+    same = {key: [one.isel({key: [0]}).values for one in shown if key in one.dims] for key in keys}
+    return [
+        key
+        for key, firsts in same.items()
+        if firsts
+        and all(
+            np.array_equal(one.values, np.broadcast_to(first, one.shape), equal_nan=True)
+            for one, first in zip((one for one in shown if key in one.dims), firsts, strict=True)
+        )
+    ]
 
 
 def _about_engines(found: xr.Dataset, metrics: Sequence[str]) -> list[str]:

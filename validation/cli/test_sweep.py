@@ -4,9 +4,12 @@ import json
 import os
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
+import xarray as xr
 from command_line import run
 
+from btqueue.cli.sweep_report import _without_effect
 from btqueue.scenario import NotBuiltYet, Problem
 from btqueue.study.sweep_files import read_sweep
 
@@ -84,3 +87,12 @@ def test_theory_is_checked_at_some_points_and_it_is_said_how_far_off_it_is(engin
 def test_truths_are_shown_as_scenario_files_write_them():
     shown = run("sweep", NAME, "--over", "transport.nagle=true,false", "--threads", 1).stdout
     assert "true" in shown and "false" in shown and "True" not in shown
+
+
+def test_a_key_that_changes_nothing_is_named():
+    """Of values that do not change; the engines here always give the same."""
+    assert "polling.limit has no effect on these metrics" in run("sweep", NAME, *OVER, "--threads", 1).stdout
+    keys = {"polling.limit": [1, 5], "traffic.load_kbps": [10.0, 20.0]}
+    values = xr.DataArray([[1.0, 1.0], [2.0, 2.0]], dims=list(keys), coords=keys)
+    assert _without_effect(xr.Dataset({"goodput_kbps": values}), ["goodput_kbps"]) == ["traffic.load_kbps"]
+    assert _without_effect(xr.Dataset({"goodput_kbps": values * np.nan}), ["goodput_kbps"]) == []
