@@ -128,7 +128,7 @@ def test_an_impossible_answer_is_not_given(monkeypatch):
     stations = importlib.import_module("btqueue.network.stations.model")
     right = stations.answer
 
-    def wrong(scenario):
+    def wrong(scenario, **_):
         metrics, notes = right(scenario)
         return metrics | {"goodput_kbps": 1.05 * metrics["throughput_kbps"]}, notes
 

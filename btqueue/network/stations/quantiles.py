@@ -39,6 +39,8 @@ Parts = list[tuple[float, float, float]]
 
 POINTS, FINE = 200, 24
 """Times at which a law is evaluated, and times between two of them."""
+SHORTEST_S = 1e-9
+"""Timer that makes no difference (s)."""
 FAR_OFF = 30.0
 """Mean times after which hardly any segment has not come."""
 FAR = 9.0
@@ -350,6 +352,8 @@ def _answered(wait: float, timer: float, clock: str) -> Parts:
     """Return the wait for the next segment, which comes at random, or for a timer or the next tick (s)."""
     from scipy.optimize import root_scalar  # a tenth of the start of `solve`, seldom needed
 
+    if timer < SHORTEST_S:
+        return [(1.0, wait, 0.0)]
     ticks = float(clock == "tick") / timer  # a second
 
     def over(rate: float) -> float:  # the integral of the chance to wait longer, (1 - ticks t) exp(-rate t)

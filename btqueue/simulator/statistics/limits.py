@@ -136,7 +136,8 @@ def _tokens(
             for hop in plan.route(source, target):
                 bucket = network.buckets[port_of[hop.source, hop.target]]
                 if bucket.enabled:
-                    taken[int(bucket.queue)] += float(spent / (bucket.rate * SECOND * counts.seconds))
+                    granted = float(bucket.rate * SECOND * counts.seconds)
+                    taken[int(bucket.queue)] += float(spent) / granted if granted else 0.0
         found.append(taken)
     return found
 

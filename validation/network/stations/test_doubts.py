@@ -24,7 +24,7 @@ def doubt(monkeypatch):
     real = stations.answer
 
     def beyond(load_kbps):
-        def answer(scenario):
+        def answer(scenario, **_):
             metrics, notes = real(scenario)
             doubts = ["it may rain"] if scenario.traffic.load_kbps > load_kbps else []
             return metrics, {**notes, "warnings": doubts}

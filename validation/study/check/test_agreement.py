@@ -78,7 +78,7 @@ def test_times_that_theory_gives_for_some_flows_are_no_mean_over_all(monkeypatch
     theirs = ForeignResults("theirs", "CSV", {})
     assert model_values(solved, theirs, scenario).keys() == {"goodput_kbps"}
     assert model_values(solved, replace(theirs, flow=2), scenario)["delay_s"] == 0.02
-    monkeypatch.setattr("btqueue.network.solve", lambda _: solved.assign_attrs(stands=True, why=()))
+    monkeypatch.setattr("btqueue.network.solve", lambda _, **__: solved.assign_attrs(stands=True, why=()))
     found = evaluate(scenario, metrics=("delay_s",))
     assert "theory gives no delay_s here" in found.notes["why"] and "replications" in found.notes
     known = solved.assign(delay_s=("flow", [math.nan, 0.02, 0.02]))
