@@ -1250,9 +1250,11 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
     for f, flow, endless in asked.flows():
         under_way = float(asked.point.rate[f] * asked.rtt[f])
         more = flow.load - float(asked.point.rate[f])
-        # of random messages of several segments a run brings fewer at times
-        offered = flow.load * asked.network.run_s * flow.batch * (flow.source != "periodic")
-        spare = max(ROUND_TRIPS * flow.window, 2.0 * offered**0.5 if flow.load < np.inf else 0.0)
+        spare = float(ROUND_TRIPS * flow.window)
+        if flow.load < np.inf and flow.source != "periodic" and not flow.messages:
+            # a run brings fewer random messages at times: by two standard deviations of their number
+            number = flow.traffic.load_kbps * 125.0 / flow.traffic.message_bytes * asked.network.run_s
+            spare = max(spare, 2.0 * flow.load * asked.network.run_s / max(number, 1.0) ** 0.5)
         fills = flow.protocol == "tcp" and more * asked.network.run_s < spare
         if endless and more > 0.0 and fills:
             yield "the load is hardly above the capacity, so that the window takes most of a run to fill"
