@@ -92,7 +92,7 @@ def _by_name(function: Any) -> Any:
         given = signature.bind(*args, **kwargs)
         for name, value in given.arguments.items():
             if name == "scenario":
-                given.arguments[name] = _loaded(value)
+                given.arguments[name] = _loaded(value, optional=signature.parameters[name].default is None)
             elif name == "scenarios":
                 several = [value] if isinstance(value, (str, os.PathLike)) else value
                 given.arguments[name] = [_loaded(one) for one in several]
@@ -102,10 +102,10 @@ def _by_name(function: Any) -> Any:
     return called
 
 
-def _loaded(scenario: Any) -> Any:
+def _loaded(scenario: Any, *, optional: bool = False) -> Any:
     from btqueue.scenario import Scenario, load
 
-    if scenario is None or isinstance(scenario, Scenario):
+    if isinstance(scenario, Scenario) or (scenario is None and optional):
         return scenario
     if isinstance(scenario, (str, os.PathLike)):
         return load(scenario)

@@ -123,3 +123,5 @@ def test_a_closed_form_shows_its_formula_and_its_symbols():
 def test_what_is_no_scenario_is_refused_by_its_value(ask):
     with pytest.raises(TypeError, match="scenario = 3: must be a Scenario, or the name or path of one"):
         ask(3)
+    with pytest.raises(TypeError, match="scenario = None: must be a Scenario"):
+        ask(None)

@@ -128,17 +128,15 @@ def print_table(
 def _without_effect(found: xr.Dataset, metrics: Sequence[str]) -> list[str]:
     """Return the keys whose values leave all of these metrics as they are, at every point."""
     shown = [found[metric] for metric in metrics if metric in found and found[metric].notnull().any()]
-    keys = [str(name) for name, size in found.sizes.items() if size > 1 and field_at(Scenario, str(name))]
-    same = {key: [one.isel({key: [0]}).values for one in shown if key in one.dims] for key in keys}
-    return [
-        key
-        for key, firsts in same.items()
-        if firsts
-        and all(
-            np.array_equal(one.values, np.broadcast_to(first, one.shape), equal_nan=True)
-            for one, first in zip((one for one in shown if key in one.dims), firsts, strict=True)
+
+    def same(key: str) -> bool:
+        along = [np.moveaxis(one.values, one.dims.index(key), 0) for one in shown if key in one.dims]
+        return bool(along) and all(
+            np.array_equal(row, one[0], equal_nan=True) for one in along for row in one
         )
-    ]
+
+    keys = (str(name) for name, size in found.sizes.items() if size > 1)
+    return [key for key in keys if field_at(Scenario, key) is not None and same(key)]
 
 
 def _about_engines(found: xr.Dataset, metrics: Sequence[str]) -> list[str]:

@@ -26,7 +26,7 @@ class NoConvergence(RuntimeError):
 
 
 class NotSampled(NoConvergence):
-    """A connection would have to be sampled; `args` are the doubts that every such answer has."""
+    """A connection would have to be sampled; `args` are the doubts of a sampled answer."""
 
 
 def label(scenario: Scenario, metrics: Mapping[str, Any], attrs: MutableMapping[str, Any]) -> Results:

@@ -1,4 +1,4 @@
-"""Reading scenarios from files: the user's, or those that come with the package."""
+"""Reading scenarios from files: the user's files, and files that come with the package."""
 
 from __future__ import annotations
 

@@ -34,6 +34,9 @@ MOST_HOLES = 12
 class Row(NamedTuple):
     """The room that stations on the way have for segments in a row.
 
+    Its losses are approximations: a flight is taken as one row, of which one segment is lost beyond the room.
+    In 200 random networks with such bridges goodput was 17 % off in the median, nine in ten within 56 %.
+
     Attributes:
         fits: segments in a row that find room.
         refused: chance that the next one is lost.
@@ -473,7 +476,8 @@ def _reno(
 def _lost(path: LossyPath, losses: Losses, holes: Vector, left: Vector, repetitions: Vector) -> Vector:
     """Return the mean number of segments lost, by end, with `repetitions` among them.
 
-    Without states of a radio a repetition is lost as often as any segment, which closes the balance exactly.
+    Without states of a radio, and without limits for rows, a repetition is lost as often as any segment,
+    which closes the balance exactly.
     """
     independent = losses.state.shape[-1] == 1 and path.row is None
     return left + (holes - left) / (1.0 - path.loss) if independent else holes + repetitions

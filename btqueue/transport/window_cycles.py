@@ -294,6 +294,7 @@ def _faded_cycles(path: LossyPath, radio: Radio, starts: tuple[Start, ...], top:
 
     A segment that passes, or fails, moves the radio from its state to the state at the next segment. Late
     segments of a cycle are taken in blocks of equal windows, and the rest of a block at the greatest window.
+    Where rows of segments have limited room, any segment of a larger window is refused, the first ones too.
     """
     ends, count = ends_of(top, overflows=path.room < path.window), len(radio.ack_loss)
     least = float(radio.loss.min())

@@ -268,7 +268,7 @@ def test_of_a_pair_without_room_for_two_the_second_segment_is_lost(variant):
 
 
 def test_room_for_three_in_a_row_is_found_out_by_fast_retransmits():
-    """By hand, as in a trace of the simulator: windows of two to four deliver 13 segments for one loss."""
+    """As simulated: a chain of three hops whose bridge stays for all delivers 13 segments for one loss."""
     rates = lossy_rates(lossy(0.0, row=Row(3, 1.0)))
     assert rates.goodput / rates.fast_retransmits == pytest.approx(13.0)
     assert rates.losses == pytest.approx(1.0 / 14.0)
@@ -277,3 +277,13 @@ def test_room_for_three_in_a_row_is_found_out_by_fast_retransmits():
 def test_a_row_that_always_finds_room_changes_nothing():
     with_row, without = lossy_rates(lossy(0.02, row=Row(1, 0.0))), lossy_rates(lossy(0.02))
     assert with_row[:3] == pytest.approx(without[:3], rel=1e-12)  # goodput and repetitions
+
+
+def test_rows_beside_the_states_of_a_radio_lose_more_the_surer_a_segment_is_refused():
+    fades = radio((0.01, 0.2), 3.0)
+    found = [
+        lossy_rates(lossy(0.05, window=8, radio=fades, row=row)).goodput
+        for row in (None, Row(8, 1.0), Row(4, 0.2), Row(4, 0.6), Row(4, 1.0), Row(1, 1.0))
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)  # all windows find room
+    assert found[1] > 1.02 * found[2] > 1.04 * found[3] > 1.06 * found[4] > 1.08 * found[5] > 0.0

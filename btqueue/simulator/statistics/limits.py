@@ -86,7 +86,9 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
             if kind == "tokens":
                 mine, used = tokens[number][queue], sum(one.get(queue, 0.0) for one in tokens)
             room = rate * (mine + 1.0 - used) / mine if mine > 0.0 else math.inf
-            overflows = bounded or network.queues[queue].limit < UNLIMITED  # else it may not be `OFTEN_FULL`
+            overflows = (
+                bounded or network.queues[queue].limit < UNLIMITED
+            )  # a queue without a limit never overflows
             share = busy if overflows or busy >= FULL else 0.0
             every.append((share, Bound(kind, room, name, idle_shares[name] if kind == "slots" else 0.0)))
         for mine, busy, node in hosts[number]:
@@ -119,7 +121,8 @@ def _tokens(
 ) -> list[dict[int, float]]:
     """Return the share of the tokens that each flow takes with its segments and acknowledgements, by queue.
 
-    A bucket saves tokens, so that its queue is empty more often than tokens are left.
+    A bucket saves tokens, so that its queue is empty more often than tokens are left. The tokens of a segment
+    of mean size are interpolated between the sizes of the flow.
     """
     found, layouts = [], network.layouts
     for number, ends in enumerate(plan.flows):

@@ -231,7 +231,7 @@ def compared_flows(results: ForeignResults, scenario: Scenario) -> str:
 
 
 def results_of(results: str | Path | ForeignResults, scenario: Scenario, flow: int | None) -> ForeignResults:
-    """Return results that were read already, or those of a file."""
+    """Return results that were read already, or read a file of results."""
     return results if isinstance(results, ForeignResults) else read_results(results, scenario, flow=flow)
 
 
