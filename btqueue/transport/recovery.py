@@ -68,6 +68,7 @@ class LossyPath:
         keeps_backoff: whether a doubled timeout lasts until the round trip of a new segment is measured.
         radio: states of radios that decide on losses; without them each loss is independent.
         row: room for segments in a row, where it is limited.
+        crossed: share of the segments lost at random that have passed the bottleneck before.
     """
 
     loss: float
@@ -87,6 +88,7 @@ class LossyPath:
     keeps_backoff: bool = False
     radio: Radio | None = None
     row: Row | None = None
+    crossed: float = 1.0
 
     @cached_property
     def states(self) -> Radio:
@@ -108,6 +110,10 @@ class LossyPath:
     def lone_success(self) -> float:
         """Probability that a repetition, alone on its way, is acknowledged."""
         return (1.0 - self.loss) * (1.0 - self.ack_loss)
+
+    def unanswered(self, flight: ArrayLike, ack_loss: ArrayLike) -> Vector:
+        """Return the chance, by segment, that none of the acknowledgements of `flight` segments comes."""
+        return ack_loss ** np.ceil(np.maximum(flight, 1) / self.gathered) / self.gathered
 
     def round_trip(self, flight: ArrayLike) -> Vector:
         """Return the round-trip time (s) with `flight` segments in flight: the path's, or the queue's.
@@ -273,7 +279,9 @@ def _shown(path: LossyPath, top: int) -> Vector:
     new = 0.0 if path.variant == "sack" else 1.0 - (1.0 - path.ack_loss) / path.gathered
     behind = np.maximum(flight[:, None] - holes, 0)
     room = np.maximum(path.window - flight, 0)[:, None]
-    arrive = [_duplicates_come(path, some, room) for some in (behind, behind - 1)]
+    # or its timer sends it, and it lets a segment out
+    later = np.maximum(behind - 1, np.minimum(behind, 1))
+    arrive = [_duplicates_come(path, some, room) for some in (behind, later)]
     return np.where(ends.silent[:, None], 0.0, (1.0 - new) * arrive[0] + new * arrive[1])
 
 
@@ -552,9 +560,11 @@ def _duplicates_come(path: LossyPath, behind: NDArray, room: NDArray) -> Vector:
     if not path.limited_transmit:
         return found
     through = path.lone_success
-    one = np.where((behind == 1) & (room >= 2), through**2, 0.0)
-    two = np.where((behind == 2) & (room >= 1), 1.0 - (1.0 - through) ** np.minimum(room, 2), 0.0)
-    return found + one + two
+    one, two = np.moveaxis(
+        binomial.probability(np.array([1, 2]), np.maximum(behind, 0)[..., None], 1.0 - path.ack_loss), -1, 0
+    )
+    found += one * np.where(room >= 2, through**2, 0.0)
+    return found + two * (1.0 - (1.0 - through) ** np.minimum(room, 2))
 
 
 def _answered(path: LossyPath, flight: NDArray) -> Vector:
@@ -620,7 +630,7 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
     doubled = np.eye(path.doublings + 1)[0]
     if path.keeps_backoff and path.doublings and states.loss.max() > 0.0:
         pair = [move[2:3] for move in moves]  # the window behind a repetition is two segments
-        passes = states.arriving(path.spacing(2)) * (1.0 - np.array(states.ack_loss) ** 2)
+        passes = states.arriving(path.spacing(2)) * (1.0 - path.unanswered(2, np.array(states.ack_loss)))
         fall = through @ (states.moved(path.spacing(2)) - passes)
         lost = states.moved(inf)[:1] * np.maximum(states.loss, 1e-12)
         now = [lost[None] / lost.sum(), *[np.zeros_like(lost[None])] * path.doublings]

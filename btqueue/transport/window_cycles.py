@@ -117,12 +117,12 @@ def lossy_rates(path: LossyPath) -> LossyRates:
     segments = float(fresh.sum() + end @ (at_end - recovery.left)) + steady
     timeouts, fast = float(end @ recovery.timeouts), float(end @ recovery.fast_retransmits)
     losses = float(end @ recovery.losses)
-    # segments lost at random have crossed the bottleneck; segments that find no room before it have not
+    # segments that find no room before the bottleneck have not crossed it
     refused = 0.0
     if ends.overflow is not None:
         full = slice(ends.overflow * states, (ends.overflow + 1) * states)
         refused = float(end[full] @ recovery.losses[full])
-    seconds = max(seconds, (segments + losses - refused) * path.service_s)
+    seconds = max(seconds, (segments + path.crossed * (losses - refused)) * path.service_s)
     in_vain = float(end @ recovery.in_vain) if path.radio else 0.0
     fresh[top] += steady
     number_seen[top] += steady
@@ -252,7 +252,9 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     longest = np.log(FORGOTTEN) / np.log1p(-path.loss) if path.loss > 0.0 else np.inf
     flight, seen, slower, last = _growth(path, starts, top, longest)
     n, last = np.arange(flight.shape[1])[None, :], last[:, None]
-    loss = path.loss + (1.0 - path.loss) * path.ack_loss**flight  # or no acknowledgement of a window comes
+    loss = path.loss + (1.0 - path.loss) * path.unanswered(
+        flight, path.ack_loss
+    )  # or no acknowledgement of a window comes
     if path.row is not None:
         fits, refused = path.row
         behind, ahead = loss[:, fits:], flight[:, : flight.shape[1] - fits]  # of segments that find room
@@ -302,7 +304,7 @@ def _faded_cycles(path: LossyPath, radio: Radio, starts: tuple[Start, ...], top:
     flight, seen, slower, last = _growth(path, starts, top, longest)
     windows = np.arange(ends.most + 1)
     spacing_s = path.spacing(windows)
-    answered = 1.0 - np.array(radio.ack_loss) ** np.maximum(windows, 1)[:, None]  # of a window, at least once
+    answered = 1.0 - path.unanswered(windows[:, None], np.array(radio.ack_loss))
     passes = radio.arriving(spacing_s) * answered[:, None]
     if path.row is not None:
         fits, refused = path.row

@@ -513,6 +513,7 @@ class Links:
                         limit = self.limit[self.port_link[visit.index]]
                         self.whole[back, f, visit.index] += times * (visit.train.frames // limit)
         self.each = self.air + self.frames
+        self.comes = np.ones_like(self.frames)  # share of the segments that losses let come to the port
         # links visited in turn with others, all with windows of one segment; slots of an answer in its frames
         uses = (self.frames.sum(axis=0) @ self.of_link) > 0.0
         self.single = (uses <= self.stop_and_wait[:, None]).all(axis=0) & (self.members > 1.0)
@@ -561,19 +562,21 @@ class Links:
             full: ports with a queue that never runs empty, shape (ports,).
             most: frames that windows let wait at once, shape (ports,).
         """
-        given = [one.tobytes() for one in (sent, answered, full, most, self.alone, self.endless)]
+        given = [one.tobytes() for one in (sent, answered, self.comes, full, most, self.alone, self.endless)]
         if given == self.given and not self.network.bridges:
             return
         self.given = given
-        frames = sent @ self.frames[0] + answered @ self.frames[1]
-        slots = sent @ self.air[0] + answered @ self.air[1]
+        coming = np.array((sent, answered))[:, :, None] * self.comes
+        data = (coming[0] * self.frames[0]).sum(axis=0)
+        frames = data + (coming[1] * self.frames[1]).sum(axis=0)
+        slots = (coming * self.air).sum(axis=(0, 1))
         self.rate_of, self.rates_now, self.slots_s = frames, sent, slots
-        self.work = self.by_link(sent[:, None] * self.each[0] + answered[:, None] * self.each[1])
+        self.work = self.by_link((coming * self.each).sum(axis=0))
         sends, facing = frames > 0.0, self.there * frames[self.opposite]
         each = np.where(sends, frames, inf)
         mean, ratio = slots / each + ~sends, facing / each
         # beside an acknowledgement a full port sends data of other flows, if it has any
-        together = 1.0 - self._apart(sent, answered, frames, facing)
+        together = 1.0 - self._apart(coming, frames, facing)
         if full.any():
             mixed = ((sent[:, None] * self.frames[0] > 0.0).sum(axis=0) > 1) & full
             mixed |= self.there & mixed[self.opposite]
@@ -594,13 +597,12 @@ class Links:
         self.open_load, self.plain_load = (
             np.array([~self.steady, self.plain]) @ self.work * SLOT_S / self.share
         )
-        whole = sent @ self.whole[0] + answered @ self.whole[1]
+        whole = (coming * self.whole).sum(axis=(0, 1))
         # less the empty frames that full visits spare
         work = self.by_link(slots + frames) - EMPTY * self.idle_polls * self.by_link(whole)
         # slots of the other half of a frame while a port is busy
         alone = (mean + 1.0) / self.share_of
         both = (mean + 1.0 + self.there * longer) / self.share_of
-        data = sent @ self.frames[0]
         acks = (data > 0.0) * self.there * (frames - data)[self.opposite]
         acks = np.minimum(acks / each, 1.0)
         mixed, busy = Mixed(), np.zeros(0)
@@ -649,11 +651,11 @@ class Links:
         if self.network.bridges:
             self._bridges()
 
-    def _apart(self, sent: Vector, answered: Vector, frames: Vector, facing: Vector) -> Vector:
+    def _apart(self, coming: Matrix, frames: Vector, facing: Vector) -> Vector:
         """Return the share of pairs of data and their acknowledgements that a window of one keeps apart."""
         if not self.alone.any():
             return np.zeros(len(frames))
-        mine = sent[:, None] * self.frames[0] + answered[:, None] * self.frames[1]
+        mine = (coming * self.frames).sum(axis=0)
         against = self.there * mine[:, self.opposite]
         return (mine * against * self.alone[:, None]).sum(axis=0) / np.maximum(frames * facing, 1e-300)
 
@@ -920,13 +922,13 @@ class Links:
         """
         limit = self.limit[self.port_link]
         found = np.zeros((len(sent), len(self.names)))
-        for back, rates in ((0, sent[:, None]), (1, (answered / acks)[:, None])):
+        for back, rates in ((0, sent), (1, answered / acks)):
             slots = self.each[back]
             frames = np.maximum(self.frames[back] / np.where(back, acks[:, None], 1.0), 1e-9)
             # repetitions vary; beyond the limit of a visit they wait for the next one
             squares = slots**2 * np.minimum(varies[back], np.maximum(limit / frames, 1.0))
             squares /= np.maximum(frames / limit, 1.0)
-            found += self.by_link(rates * squares / 2.0) * SLOT_S**2
+            found += self.by_link(rates[:, None] * self.comes[back] * squares / 2.0) * SLOT_S**2
         return np.where(self.full_link, 0.0, found)
 
 

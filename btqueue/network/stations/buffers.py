@@ -200,6 +200,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
     """
     known, found, used = buffers(network, point), {}, point.rate @ point.service
     links, sent = point.links.links, np.zeros(len(point.links.names))
+    alone = len(network.flows) == 1
     of_flows: dict[int, list[Stop]] = {}
     for stop in stops(network, point):
         sent[stop.station] += point.rate[stop.f] * stop.packets
@@ -220,7 +221,13 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             if used[stop.station] > CROWDED:
                 full.append(stop.visit)
             one = known.get(stop.station)
-            if one is None or one.queue == 0.0 or one.most <= one.places + one.sent:
+            if one is None or one.most <= one.places + one.sent:
+                continue
+            if one.queue == 0.0:  # losses hold the window back, and their law includes the buffer
+                here = (one.places + (stop.packets if stop.visit.node >= 0 else one.sent)) / stop.packets
+                held_back = alone and bool(links.endless[f]) and f in point.found
+                if held_back and _losses_decide(flow, here, here + lone * rate):
+                    found[f] = point.found[f]._replace(known=True)
                 continue
             others = rate * stop.packets < sent[stop.station]
             if not one.overflows and (others or flow.transport.variant == "vegas"):
@@ -241,9 +248,11 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
         room = max(room, 2.0) if fits else room
         if in_turn:
             room *= 4.0 / (3.0 + share)
-        law = transport.chain_of(flow, lone, 1.0 / rate, room, transport.radio_of(network, flow))
+        comes = max(float(point.links.comes[0, f, point.links.number[held_at[:2]]]), RARE)
+        each_s, radio = 1.0 / (rate * float(point.sent[f]) * comes), transport.radio_of(network, flow)
+        law = transport.chain_of(flow, lone, each_s, room, radio, comes=comes)
         idle = max(1.0 - law.goodput / rate, 0.0)
-        repaired = len(network.flows) == 1 and _losses_decide(flow, here, room)
+        repaired = alone and _losses_decide(flow, here, room)
         found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)), known=repaired)
         plain = flow.loss == flow.ack_loss == 0.0 and share == 1.0
         if plain and room >= transport.DUPLICATES:

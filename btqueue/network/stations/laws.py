@@ -72,6 +72,7 @@ class Laws:
         flows = len(network.flows)
         self.rounds: Rounds  # as seen by the flow whose trip is computed
         self.uses = np.zeros((flows, len(self.names)))
+        self._lose()
         self.fixed = np.zeros((2, flows, len(self.names)))  # service that does not depend on the point
         self.spaced = np.zeros_like(self.fixed)  # service at the station next to a layer of a host
         self.most = np.zeros(len(network.ports))
@@ -151,6 +152,16 @@ class Laws:
         crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
         single = np.array([flow.batch <= 1.0 for flow in network.flows])
         self.regular = self.links.regular & single & (crowded == 0.0)
+
+    def _lose(self) -> None:
+        """Take the losses of the network: lost segments use no later stations of their ways."""
+        self.comes = np.ones((2, len(self.network.flows), len(self.names)))
+        for f, flow in enumerate(self.network.flows):
+            for back, shares in enumerate(flow.arriving(self.network.relay)):
+                for visit, share in zip((flow.forth, flow.back)[back], shares, strict=True):
+                    self.comes[back, f, self.number[visit.kind, visit.index]] = share
+        self.links.comes = self.comes[:, :, : len(self.network.ports)]
+        self.polled.comes = np.array([self.comes[way] for way in self.polled.way_of])
 
     def go_on(self, other: Laws) -> None:
         """Begin with the state of the laws of the same stations with other numbers.
@@ -315,7 +326,7 @@ class Laws:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
         links = self.links
         share = np.where(links.endless, 1.0 / self.windows, 0.0)
-        work = (rate * sent)[:, None] * links.each[0] + rate[:, None] * links.each[1]
+        work = (np.array((rate * sent, rate))[:, :, None] * links.comes * links.each).sum(axis=0)
         return share[:, None] * links.by_link(work) * SLOT_S
 
     # ---------------------------------------------------------------------------------------------- lone
@@ -721,12 +732,13 @@ class Laws:
             service[:, :ports] += frames * beside
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
         # are spaced
-        work = sends[:, None] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
-        work += answers[:, None] * back**2 / acks[:, None] * self.varies[1] / 2.0
+        coming = np.array((sends, answers))[:, :, None] * self.comes
+        work = coming[0] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
+        work += coming[1] * back**2 / acks[:, None] * self.varies[1] / 2.0
         # connections that always send fill the spare capacity; they wait for each other at full resources
         # only
         spare = np.maximum(
-            1.0 - np.where(links.steady, 0.0, sends) @ forth - np.where(links.steady, 0.0, answers) @ back,
+            1.0 - ((coming * (forth, back)).sum(axis=0) * ~links.steady[:, None]).sum(axis=0),
             1.0 - NEARLY,
         )
         quiet = full <= 0.0
@@ -758,7 +770,7 @@ class Laws:
                 visits_left
             )
             left = by_flow[:, links.port_link] + self._away(by_link, kept, rate * sent)
-        sending, elsewhere = sends @ forth, np.flatnonzero(elsewhere)
+        sending, elsewhere = (coming[0] * forth).sum(axis=0), np.flatnonzero(elsewhere)
         for f in self.firsts:
             flow = flows[f]
             longest = again = 0.0
@@ -955,6 +967,7 @@ class Laws:
         self.step = np.where(move * self.before < 0.0, self.step / 2.0, np.minimum(1.3 * self.step, 1.0))
         self.lost, self.before = self.lost + self.step * move, move
         self.network = replace(self.network, flows=losing(self.plain, self.lost))
+        self._lose()
 
     def _away(self, by_link: Matrix, kept: Vector, rate: Vector) -> Matrix:
         """Return the residual work of meetings of bridges elsewhere, shape (flows, ports) (s).
@@ -968,7 +981,7 @@ class Laws:
         """
         links, network = self.links, self.network
         found = np.zeros((len(network.flows), len(network.ports)))
-        forth, back = rate[:, None] * links.each
+        forth, back = rate[:, None] * links.comes * links.each
         by_flow = (
             np.maximum(
                 links.by_link(forth * links.up + back * ~links.up),

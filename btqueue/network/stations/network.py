@@ -396,6 +396,23 @@ class Flow:
         """Chance that a segment is lost at random on its way."""
         return 1.0 - prod(1.0 - visit.loss for visit in self.forth)
 
+    def arriving(self, relay: str) -> tuple[list[float], list[float]]:
+        """Return the shares of segments, and of acknowledgements, that come to each stop of their ways.
+
+        A buffer refuses a segment before its stop, and a radio or a wire loses it there. Where a `relay`
+        passes packets on, the other packets of a lost segment go on.
+        """
+        ways: tuple[list[float], list[float]] = [], []
+        for found, visits in zip(ways, (self.forth, self.back), strict=True):
+            share = 1.0
+            for visit in visits:
+                own = visit.train.loss if visit.kind == "port" else visit.loss
+                share *= (1.0 - visit.loss) / (1.0 - own) if own < 1.0 else 1.0
+                found.append(share)
+                by_packets = visit.kind == "port" and relay == "packet"
+                share *= (1.0 - own) ** (1.0 / max(visit.train.packets, 1.0) if by_packets else 1.0)
+        return ways
+
     @cached_property
     def ack_loss(self) -> float:
         """Chance that an acknowledgement is lost at random on its way."""

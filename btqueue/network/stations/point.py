@@ -337,7 +337,7 @@ class Search:
         there, base, gather = self._lone_trips(forth)
         others, own, own_waits, sure, tails = self._waits(forth, back, base)
         laws.round_s = base + others + own_waits
-        self.service = forth * self.sent[:, None] + back * laws.alone[:, None]
+        self.service = forth * laws.comes[0] * self.sent[:, None] + back * laws.comes[1] * laws.alone[:, None]
         self.network = laws.network
         flows = self.network.flows
         laws.filled_s = self.wait

@@ -362,6 +362,8 @@ class Queues:
         # flows of whose acknowledgements the first crossing is known, behind a bucket at most
         self.answers_known = {f for f, back, stop in self.number if back and stop < 2}
         self.count = len(names)
+        self.way_of = [(int(one[1]), one[0], one[3]) for one in names]
+        self.comes = np.ones(len(names))  # share of the trains that losses let come to the port
         self.flow = np.array([one[0] for one in names], int)
         self.back = np.array([one[1] for one in names], bool)
         self.prev = np.array([one[2] for one in names], int)
@@ -602,13 +604,15 @@ class Queues:
         """
         clocked = np.maximum(apart, timed)
         flow, at_once = self.flow, 1.0 - clocked[self.flow]
-        given = [one.tobytes() for one in (sends, acks, clocked, timed, full, steady, self.links.visit)]
+        given = [
+            one.tobytes() for one in (sends, acks, self.comes, clocked, timed, full, steady, self.links.visit)
+        ]
         known = given == self.given
         if not self.count or (known and (beside == self.beside).all()):
             return
         self.beside = beside
         if not known:
-            rate = np.where(self.back, acks[flow], sends[flow]) * self.slot_s
+            rate = np.where(self.back, acks[flow], sends[flow]) * self.comes * self.slot_s
             filled = self.full_visits + self.turns_up * at_once * (self.joint_visits - self.full_visits)
             for p, order in self.orders.items():
                 here = self.piconet == p

@@ -632,6 +632,7 @@ def chain_of(
     room: float,
     radio: Radio | None = None,
     row: Row | None = None,
+    comes: float = 1.0,
 ) -> Law:
     """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
 
@@ -667,6 +668,7 @@ def chain_of(
         keeps_backoff=not (transport.timestamps or transport.ack_ends_backoff),
         radio=radio,
         row=row,
+        crossed=(comes - 1.0 + loss) / loss if loss > 0.0 else 1.0,
     )
     if min(path.window, path.room) < 2.0 or min(path.states.loss) > ALONE:
         return _stop_and_go(flow, loss, base_s)
@@ -850,7 +852,7 @@ def caps(
         flow = flows[f]
         others = np.clip(use - rate[f] * service[f], 0.0, 0.98)
         stretched = service[f] / np.maximum(1.0 - others, 1.0 / np.maximum(sharing, 1.0))
-        stretched /= max(sent[f], 1.0)  # of one transmission
+        stretched /= max(sent[f], 1.0) * np.maximum(laws.comes[0, f], 1e-9)  # of one segment that comes there
         slowest = float(stretched[:buckets].max(initial=1e-6))
         if not (0.0 < float(stretched.max(initial=slowest)) < inf and 0.0 < base[f] < inf):
             raise FloatingPointError("a segment takes for ever at a station")
@@ -866,6 +868,7 @@ def caps(
             room: float = room,
             radio: Radio | None = radio,
             row: Row | None = row,
+            comes: float = float(laws.comes[0, f, slowest_at]),
         ) -> Law:
             key = (
                 tuple((visit.loss, visit.train) for visit in flow.forth),
@@ -878,11 +881,12 @@ def caps(
                 room,
                 radio,
                 row,
+                comes,
             )
             if key not in known:
                 held = max(room + base_s / slowest, 2.0)
                 held = held if held < flow.window else inf
-                known[key] = chain_of(flow, base_s, slowest, held, radio, row)
+                known[key] = chain_of(flow, base_s, slowest, held, radio, row, comes)
             return known[key]
 
         for grid in (COARSE, GRID if laws.change > GRID and not every else EXACT):
