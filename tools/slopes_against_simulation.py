@@ -34,7 +34,7 @@ LONGER = {
     "ring, bit errors": 8,
     "both ways, packet errors": 8,
     "both ways, greedy": 8,
-    "gateway, lossy wire": 3,
+    "gateway, lossy wire": 16,
     "fading, stays": 4,
 }
 """How many times as many replications points have whose simulated slopes vary much."""
