@@ -532,6 +532,11 @@ def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> tu
     rounds = np.maximum(path.window - flight, 0)[:, None] / np.maximum(anew, 1)
     rounds = np.minimum(rounds, path.min_rto_s / path.round_trip(1.0))
     beyond = failed * anew * through * (1.0 - through**rounds) / np.maximum(p, 1e-12)
+    if path.variant != "reno":  # rounds behind the first of a recovery carry new segments, too
+        more = anew * (_rounds(path.variant, holes.astype(float)) - 1.0)
+        beyond += (
+            found * losses.repaired * through * np.minimum(more, np.maximum(path.window - flight, 0)[:, None])
+        )
     return left - beyond.sum(axis=1), in_vain
 
 
