@@ -16,7 +16,7 @@ Times are in slots. Source: Bluetooth Core Specification, vol. 2, part B: synchr
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,30 @@ def repeat_slots(packet: str, links: int = 1) -> int:
     return min(exchange_slots(packet), most_window(packet, links))
 
 
+MOST_WAITING: Final = 3
+"""Answers with data that wait for a frame beside which they fit; more are as many."""
+
+
+SQUARED: Final = 16
+"""The steps from gap to gap after which the first gap is forgotten are two to this power."""
+
+
+class Frame(NamedTuple):
+    """A packet and the slot of its answer; a poll without data is one, too.
+
+    Attributes:
+        slots: of both.
+        answers: answers with data that are due with it.
+        more: slots by which such an answer is longer.
+        up: whether the data go up, and the answers down.
+    """
+
+    slots: int
+    answers: int = 0
+    more: int = 0
+    up: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VoiceLinks:
     """The voice links of a piconet, all of one packet type; a scenario refuses links without room.
@@ -137,29 +161,54 @@ class VoiceLinks:
             open_, first = after, False
         return found
 
-    def data_share(self, frames: Sequence[int], repeats: Mapping[int, float]) -> float:
+    def data_share(self, frames: Sequence[Frame], repeats: Mapping[int, float]) -> float:
         """Return the share of the slots in which data frames are sent, if there is always one to be sent.
 
-        A frame that does not fit into the rest of the gap waits for the next one, and the frames behind
-        it wait, too.
+        A frame that does not fit into the rest of the gap waits for the next one, and the frames behind it
+        wait, too. An answer with data that does not fit goes with a later frame of its link, and data up
+        beside such an answer wait until it is sent.
 
         Args:
-            frames: slots of successive frames, answers included, over and over; each fits into a gap.
+            frames: successive frames, over and over; each fits into a gap.
             repeats: chances of the slots that all links together take in their windows.
         """
-        count, most = len(frames), self.gap
-        moves, sent = np.zeros((count, count)), np.zeros(count)
-        for start in range(count):
+        number, starts, steps = {(0, 0): 0}, [(0, 0)], []
+        for start in starts:  # the next frames and waiting answers at the start of a gap that are reached
             for taken, chance in repeats.items():
-                left, at = most - taken, start
-                while frames[at] <= left:
-                    left, at = left - frames[at], (at + 1) % count
-                moves[start, at] += chance
-                sent[start] += chance * (most - taken - left)
-        place = np.full(count, 1.0 / count)
-        for _ in range(64 * count):  # half of each step stays, so that places that take turns settle, too
-            place = (place + place @ moves) / 2.0
-        return float(place @ sent) / self.period
+                used, end = _in_gap(frames, self.gap - taken, *start)
+                if end not in number:
+                    number[end] = len(starts)
+                    starts.append(end)
+                steps.append((number[start], number[end], chance, chance * used))
+        moves, sent = np.eye(len(starts)) / 2.0, np.zeros(len(starts))
+        for start, end, chance, used in steps:  # half of each step stays, so that cycles settle, too
+            moves[start, end] += chance / 2.0
+            sent[start] += used
+        for _ in range(SQUARED):
+            moves = moves @ moves
+        return float(moves[0] @ sent) / self.period
+
+
+def _in_gap(frames: Sequence[Frame], left: int, at: int, waiting: int) -> tuple[int, tuple[int, int]]:
+    """Send frames in a gap of `left` slots, from a frame on and with some answers that wait.
+
+    Returns:
+        The slots of the frames and longer answers; the next frame, and the answers that wait.
+    """
+    used = 0
+    while True:
+        frame = frames[at]
+        due = min(waiting + frame.answers, MOST_WAITING) if frame.more else 0
+        if due and frame.slots + frame.more <= left:
+            slots, due, at = frame.slots + frame.more, due - 1, (at + 1) % len(frames)
+        elif due and frame.up and frame.more + 2 <= left:  # the answer goes down alone
+            left, used, waiting = left - frame.more - 2, used + frame.more, due - 1 - frame.answers
+            continue
+        elif frame.slots <= left and not (due and frame.up):
+            slots, at = frame.slots, (at + 1) % len(frames)
+        else:
+            return used, (at, waiting)
+        left, used, waiting = left - slots, used + slots, due if frame.more else waiting
 
 
 def data_capacity_kbps(

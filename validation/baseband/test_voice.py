@@ -6,6 +6,7 @@ from btqueue.baseband import packet_type
 from btqueue.baseband.voice import (
     ESCO_PACKETS,
     VOICE_PERIOD_SLOTS,
+    Frame,
     VoiceLinks,
     data_capacity_kbps,
     repeat_slots,
@@ -96,13 +97,34 @@ def test_repetitions_by_hand():
 def test_a_window_that_is_not_needed_is_left_to_data(packet):
     voice = VoiceLinks(packet=packet, window=repeat_slots(packet))
     assert voice.repeats(0.0, 0.0) == {0: 1.0}
-    assert voice.data_share([2], {0: 1.0}) == voice.gap / voice.period
+    assert voice.data_share([Frame(2)], {0: 1.0}) == voice.gap / voice.period
 
 
 def test_frames_wait_for_a_gap_that_holds_them():
     voice = VoiceLinks(packet="2-EV3", window=2)  # ten slots of twelve are free
-    assert voice.data_share([6], {0: 1.0}) == pytest.approx(6 / 12)  # four slots are too short for another
-    assert voice.data_share([6, 4], {0: 1.0}) == pytest.approx(10 / 12)
-    assert voice.data_share([4], {0: 0.5, 2: 0.5}) == pytest.approx(8 / 12)
+
+    def share(*slots: int, repeats: dict[int, float] | None = None) -> float:
+        return voice.data_share([Frame(one) for one in slots], repeats or {0: 1.0})
+
+    assert share(6) == pytest.approx(6 / 12)  # four slots are too short for another
+    assert share(6, 4) == pytest.approx(10 / 12)
+    assert share(4, repeats={0: 0.5, 2: 0.5}) == pytest.approx(8 / 12)
     # gap by gap: 6 2 2, then 2 6 2, then 2 2 6, then 2 2 2 before a frame that does not fit any more
-    assert voice.data_share([6, 2, 2, 2], {0: 1.0}) == pytest.approx((10 + 10 + 10 + 6) / 4 / 12)
+    assert share(6, 2, 2, 2) == pytest.approx((10 + 10 + 10 + 6) / 4 / 12)
+
+
+def test_answers_with_data_wait_for_a_frame_beside_which_they_fit():
+    """Frames of four slots in gaps of ten; an answer with data is two slots longer, due with each third."""
+    voice = VoiceLinks(packet="2-EV3", window=2)
+    down, up = ([Frame(4, int(n == 0), 2, goes_up) for n in range(3)] for goes_up in (False, True))
+    # 6 4, then 4 with the answer that is due next, whose frame is two later, 4, and so on
+    assert voice.data_share([Frame(4, 1, 2)], {0: 1.0}) == pytest.approx(10 / 12)
+    # gaps of 6 4, 4 6, 4 4: of the last one two slots are too short for any frame
+    assert voice.data_share(down, {0: 1.0}) == pytest.approx((10 + 10 + 8) / 3 / 12)
+    # the same, as both answers find room beside the data of their frames
+    assert voice.data_share(up, {0: 1.0}) == pytest.approx((10 + 10 + 8) / 3 / 12)
+    # in gaps of four slots data up wait for the next gap with their answer; data down go ahead of it
+    late_up, late_down = ([Frame(2), Frame(2, 1, 2, goes_up)] for goes_up in (True, False))
+    one = VoiceLinks(packet="HV3")
+    assert one.data_share(late_up, {0: 1.0}) == pytest.approx((2 + 4) / 2 / 6)
+    assert one.data_share(late_down, {0: 1.0}) == pytest.approx(4 / 6) == pytest.approx(4 / 6)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S, PacketType
-from btqueue.baseband.voice import ESCO_PACKETS, VoiceLinks
+from btqueue.baseband.voice import ESCO_PACKETS, Frame, VoiceLinks
 from btqueue.channel import Bits, ber_from_link_quality, link_quality, packet_error_rate
 from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
@@ -626,21 +626,32 @@ class _Builder:
                 train, busy = data.train, busy | {self.port_list[data.index].link}
                 more = max(round(train.packets) - 1, 0)
                 last = max(round(train.slots - more * train.first), 1.0)
-                frames += ([train.first + 1.0] * more + [last + 1.0]) * 2
-                if ack.kind == "port" and train.first + ack.train.first > voice.gap:
-                    acks = round(2.0 * min(flow.acks, 1.0))
-                    frames, apart = frames + [ack.train.first + 1.0] * acks, apart + acks
+                acks = round(2.0 * min(flow.acks, 1.0)) if ack.kind == "port" else 0
+                beside = train.first + ack.train.first <= voice.gap
+                longer = round(ack.train.first) - 1 if acks and beside else 0
+                up = self.port_list[data.index].up
+                for number in range(2):  # an acknowledgement is the answer to the first frame of a segment
+                    answers = [int(number < acks), *[0] * more]
+                    slots = [train.first + 1.0] * more + [last + 1.0]
+                    frames += [
+                        Frame(min(round(one), voice.gap), answer if longer else 0, longer, up)
+                        for one, answer in zip(slots, answers, strict=True)
+                    ]
+                if acks and not beside:
+                    frames, apart = frames + [Frame(round(ack.train.first) + 1)] * acks, apart + acks
         piconet = self._piconet(index)
         visit = max(int(min(piconet.limit, len(frames))), 1) * max(len(busy), 1)
-        polls = [EMPTY] * round((piconet.members - len(busy)) * piconet.idle_polls)
-        beside = 1.0 - EMPTY * apart / sum(frames, EMPTY)  # other laws count them without a poll of their own
+        polls = [Frame(round(EMPTY))] * round((piconet.members - len(busy)) * piconet.idle_polls)
+        alone = 1.0 - EMPTY * apart / (
+            EMPTY + sum(one.slots + one.more * one.answers for one in frames)
+        )  # other laws count them without a poll of their own
         whole = visit // gcd(visit, len(frames) or 1)
-        frames = frames * (whole if len(frames) * whole <= MOST_FRAMES else 1) or [EMPTY]
+        frames = frames * (whole if len(frames) * whole <= MOST_FRAMES else 1) or [Frame(round(EMPTY))]
         visits = [frames[n : n + visit] for n in range(0, len(frames), visit)]
-        sent = [min(round(slots), voice.gap) for frames in visits for slots in (*frames, *polls)]
+        sent = [frame for frames in visits for frame in (*frames, *polls)]
         repeats = self._voice_repeats(index, voice) if voice.packet in ESCO_PACKETS else {0: 1.0}
         free = voice.gap - sum(slots * chance for slots, chance in repeats.items())
-        data = beside * voice.data_share(sent, repeats)
+        data = alone * voice.data_share(sent, repeats)
         shares = {"free_share": free / voice.period, "data_share": data}
         return {name: max(share, 1.0 / voice.period**2) for name, share in shares.items()}
 

@@ -114,7 +114,13 @@ ROUGH = [
     (PLAIN | LOSSY | {"radio.ber": 1e-4}, "lost at random"),
     (PLAIN | LOSSY | {"transport.frto": True}, "frto"),
     (PLAIN | {"transport.receive_window_segments": 20000}, "before windows"),
-    (PLAIN | {"voice.packet": "HV3", "voice.links": 1, "link.packets": ["DH3", "DH1"]}, "voice"),
+    (
+        PLAIN
+        | {"voice.packet": "2-EV3", "link.packets": ["DH5", "DH3", "DH1"]}
+        | {"traffic.source": "poisson", "traffic.load_kbps": 60.0},
+        "voice",
+    ),
+    (PLAIN | {"voice.packet": "2-EV3", "link.packets": ["DH5", "DH3", "DH1"]}, ""),
     (RANDOM | {"flow_control.enabled": True, "traffic.message_bytes": 5840}, "of several segments"),
     (RANDOM | {"transport.delayed_ack": True, "transport.ack_every_segments": 16}, "of one acknowledgement"),
     (CHAIN.changed(DIRECT), "ack_path"),
