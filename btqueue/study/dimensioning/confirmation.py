@@ -112,7 +112,7 @@ class Confirmation:
 
 def around(task: Task, best: Place) -> list[Place]:
     """Return a point and each of its keys a step either way, or all other values if they are no numbers."""
-    there = neighbours(task, best, 1, continuous=True)
+    there = neighbours(task, best, range(len(task.choices)), 1)
     return [best, *(place for place in there if not task.violation_by_keys(place))]
 
 

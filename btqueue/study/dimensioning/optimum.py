@@ -33,7 +33,7 @@ from btqueue.study.dimensioning.confirmation import (
     simulated_front,
     spread,
 )
-from btqueue.study.dimensioning.problem import Choice, Place, Task, task_of
+from btqueue.study.dimensioning.problem import STEP_SHARE, Choice, Place, Task, task_of
 from btqueue.study.dimensioning.search import Candidate, Outcome, Table, find_best
 from btqueue.study.evaluate import Engine
 from btqueue.study.points import Over, Progress, is_number, label, scenario_with
@@ -239,7 +239,7 @@ def _report(table: Table, outcome: Outcome, top: int) -> Dimensioning:
 
 def _goes_on(task: Task, best: Candidate | None, choice: Choice, at: float) -> bool:
     """Return whether a scenario may have a value a step beyond the end of a range."""
-    end, inside = choice.at(at), choice.at(choice.steps(at)[0])
+    end, inside = choice.at(at), choice.at(choice.steps(at, STEP_SHARE)[0])
     beyond = {**(best.changes if best else {}), choice.key: 2 * end - inside}
     return scenario_with(task.base, beyond) is not None
 

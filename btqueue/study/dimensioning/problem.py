@@ -41,11 +41,14 @@ class Choice:
         """Whether it makes sense to go up and down: numbers, not names."""
         return self.continuous or all(map(is_number, self.values))
 
-    def steps(self, at: float) -> list[float]:
-        """Return the places a step either way from one, or all others if the values are no numbers."""
+    def steps(self, at: float, share: float) -> list[float]:
+        """Return the places a step either way from one, or all others if the values are no numbers.
+
+        A step along a continuous key is a *share* of its range.
+        """
         if not self.ordered:
             return [place for place in range(len(self.values)) if place != at]
-        last, step = (1.0, STEP_SHARE) if self.continuous else (len(self.values) - 1, 1)
+        last, step = (1.0, share) if self.continuous else (len(self.values) - 1, 1)
         there = [min(max(at + way * step, 0), last) for way in (-1, 1)]
         return [round(place, 12) for place in there if place != at]
 

@@ -2,14 +2,13 @@
 
 Each point is solved once, in batches, within a budget. Enumeration proves that its best point is best; a
 search cannot. A round of the search solves points at random and climbs from the best of them to neighbours.
-At each neighbour a local search without derivatives sets the continuous keys (COBYLA, Powell 1994,
-`scipy.optimize`; models have kinks). Bounds follow the rules of Deb (2000). Rounds with other random numbers
+At each neighbour the continuous keys go by steps that become smaller (Hooke and Jeeves, Journal of the ACM 8,
+1961; models have kinks). Bounds follow the rules of Deb (2000). Rounds with other random numbers
 follow until some in a row gain nothing or the budget is spent. The seeds are fixed.
 """
 
 import itertools
 import math
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from btqueue.scenario import ScenarioError
-from btqueue.study.dimensioning.problem import Place, Task
+from btqueue.study.dimensioning.problem import STEP_SHARE, Place, Task
 from btqueue.study.evaluate import Answer, Engine, Failure
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Progress, label
@@ -273,13 +272,18 @@ def _round(table: Table, task: Task, seed: int) -> None:
 
 
 def neighbours(
-    task: Task, place: Place, diagonals: int = DIAGONALS, *, continuous: bool = False
+    task: Task, place: Place, moving: Sequence[int], diagonals: int = DIAGONALS, share: float = STEP_SHARE
 ) -> list[Place]:
-    """Return the places one step away: up and down, along diagonals, all values of unordered choices.
+    """Return the places one step away in some choices: up and down, along diagonals, all unordered values.
 
-    Continuous keys stay as they are unless they are asked for.
+    Args:
+        task: has the choices.
+        place: from where.
+        moving: numbers of the choices that change.
+        diagonals: most ordered choices that change at a time.
+        share: step of a continuous key, as a share of its range.
     """
-    steps = {n: o.steps(place[n]) for n, o in enumerate(task.choices) if continuous or not o.continuous}
+    steps = {number: task.choices[number].steps(place[number], share) for number in moving}
     stepping = [n for n in steps if task.choices[n].ordered]
     moved = [keys for count in range(1, diagonals + 1) for keys in itertools.combinations(stepping, count)]
     moved += [(n,) for n in steps if n not in stepping]
@@ -298,8 +302,9 @@ def climb(table: Table, task: Task, best: Candidate) -> None:
         BudgetSpent: as `Table.look_up`.
     """
     best = polished(table, task, best)
+    moving = [number for number, choice in enumerate(task.choices) if not choice.continuous]
     while True:
-        around = table.look_up(neighbours(task, best.place), task)
+        around = table.look_up(neighbours(task, best.place, moving), task)
         top = min([best, *(polished(table, task, one) for one in around)], key=lambda one: one.rank(task))
         if top.rank(task) >= best.rank(task):
             return
@@ -321,67 +326,20 @@ def search_again(table: Table, task: Task, start: Candidate, allowance: int) -> 
         table.budget = max(budget, len(table.known))
 
 
-MARGIN = 1e-7
-"""Relative distance from bounds that the search aims at, so that its answers are on the right side."""
-BEGIN, END = 0.02, 1e-6
-"""First and last size of the search's simplex, as shares of the ranges."""
-WALL = 10.0
-"""Relative loss of a point without an answer, or with more flows that get nothing."""
+LAST_SHARE, FINER = 1e-6, 4
+"""Last step along continuous keys, as a share of the ranges; each step is so many times the next."""
 
 
-def polished(table: Table, task: Task, start: Candidate) -> Candidate:
-    """Search around a candidate along the continuous keys; return the best point there.
+def polished(table: Table, task: Task, best: Candidate) -> Candidate:
+    """Go from a candidate along the continuous keys until no step is better, by smaller and smaller steps.
 
     Raises:
         BudgetSpent: as `Table.look_up`.
     """
-    from scipy.optimize import NonlinearConstraint, minimize
-
     moving = [number for number, choice in enumerate(task.choices) if choice.continuous]
-    if not moving or start.failure is not None:
-        return start
-    found = {start.place: start}
-    scale = abs(start.objective) or 1.0
-
-    def place(x: np.ndarray) -> Place:
-        there = list(start.place)
-        for number, share in zip(moving, x, strict=True):
-            there[number] = round(float(min(max(share, 0.0), 1.0)), 12)
-        return tuple(there)
-
-    def candidate(x: np.ndarray) -> Candidate | None:
-        asked = table.look_up([place(x)], task)
-        found.update({one.place: one for one in asked})
-        return asked[0] if asked and asked[0].failure is None else None
-
-    def loss(x: np.ndarray) -> float:
-        one = candidate(x)
-        if one is None or one.unserved > start.unserved:
-            return WALL
-        return -task.objective.gain(one.objective, start.objective) / scale
-
-    def slacks(x: np.ndarray) -> np.ndarray:
-        keys, one = task.keys(task.changes(place(x))), candidate(x)
-        return np.array(
-            [
-                c.slack(c.expression.value({}, keys)) / c.scale
-                if c.of_keys_only
-                else -1.0
-                if one is None
-                else c.slack(one.sides[number]) / c.scale
-                for number, c in enumerate(task.constraints)
-            ]
-        )
-
-    bounds = NonlinearConstraint(slacks, MARGIN, np.inf)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an unfinished search is as good as its best point
-        minimize(
-            loss,
-            [start.place[number] for number in moving],
-            method="COBYLA",
-            bounds=[(0.0, 1.0)] * len(moving),
-            constraints=[bounds] if task.constraints else [],
-            options={"rhobeg": BEGIN, "tol": END, "maxiter": 40 * (len(moving) + 1)},
-        )
-    return min(found.values(), key=lambda one: one.rank(task))
+    share = STEP_SHARE if moving else 0.0
+    while share > LAST_SHARE:
+        around = table.look_up(neighbours(task, best.place, moving, share=share), task)
+        top = min([best, *around], key=lambda one: one.rank(task))
+        share, best = share if top.rank(task) < best.rank(task) else share / FINER, top
+    return best
