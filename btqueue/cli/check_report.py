@@ -1,7 +1,7 @@
 """The reports of a check and of a fit: as tables for people, as JSON, and as files."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -65,51 +65,57 @@ def simulator_of(call: Call, *, causes: bool = True) -> Callable[[Scenario], xr.
 
 def deliver(call: Call, files: AnswerFirst, report: Report | Fit) -> None:
     """Write the files and the figure, then print the report."""
-    document, write_csv, show = OUTPUTS[type(report)]
     with files:
-        files.write({".json": lambda path, one: write_json(path, document(one)), ".csv": write_csv}, report)
+        writers = {".json": lambda path, one: write_json(path, document(one)), ".csv": write_csv}
+        files.write(writers, report)
         files.draw("btqueue.plots.check.check_figure", report)
         if call.as_json:
             put_json(document(report))
+        elif isinstance(report, Fit):
+            print_fit(report, call.scenario)
         else:
-            show(report, call.scenario)
+            print_report(report, call.scenario)
 
 
-def check_document(report: Report) -> dict[str, Any]:
+OF_METRICS = (*COLUMNS, "verdict", "sentence")
+OF_KEYS = ("key", "before", "value", "low", "high", "verdict")
+"""Columns of a check's rows, and of a fit's."""
+
+
+def document(report: Report | Fit) -> dict[str, Any]:
     """Return the report as plain values; NaN is None."""
     results = report.results
-    content = {
-        "file": results.source,
-        "format": results.kind,
-        "flow": results.flow,
+    metrics = {one.metric: {name: getattr(one, name) for name in OF_METRICS} for one in report.agreements}
+    content = {"file": results.source, "format": results.kind, "flow": results.flow}
+    content |= {"summary": report.summary, "metrics": metrics, "notes": report.notes}
+    if isinstance(report, Fit):
+        keys = {one.key: {k: v for k, v in asdict(one).items() if k != "key"} for one in report.keys}
+        content |= {"keys": keys, "cannot_be_told": report.flat, "confirmed": report.confirmed}
+        content |= {"facts": list(map(asdict, report.findings)), "fitted_metrics": report.used}
+        return as_document(report.scenario, fit=content | {"doubts": report.doubts})
+    content |= {
         "compared": report.compared,
         "agrees": report.agrees,
-        "summary": report.summary,
         "confidence": report.rules.confidence,
         "tolerance": report.rules.tolerance,
         "consistency": list(map(asdict, report.findings)),
-        "metrics": agreements_document(report.agreements),
         "causes": list(map(asdict, report.causes)),
         "neighbours_tried": report.tried,
-        "cannot_tell": list(report.unseen),
-        "notes": report.notes,
+        "cannot_tell": report.unseen,
     }
     return as_document(report.scenario, check=content)
 
 
-def agreements_document(agreements: Iterable[Agreement]) -> dict[str, dict[str, Any]]:
-    """Return the columns of each metric, by its name."""
-    columns = (*COLUMNS, "verdict", "sentence")
-    return {one.metric: {column: getattr(one, column) for column in columns} for one in agreements}
-
-
-def _write_csv(path: Path, report: Report) -> None:
-    columns = (*COLUMNS, "verdict", "sentence")
-    rows = (
-        [one.metric, metric_of(one.metric).unit, *(getattr(one, c) for c in columns)]
-        for one in report.agreements
-    )
-    write_rows(path, [["metric", "unit", *columns], *rows])
+def write_csv(path: Path, report: Report | Fit) -> None:
+    """Write a row for each metric that was checked, or for each key that was fitted."""
+    if isinstance(report, Fit):
+        rows = [OF_KEYS, *([getattr(one, name) for name in OF_KEYS] for one in report.keys)]
+    else:
+        values = ([getattr(one, name) for name in OF_METRICS] for one in report.agreements)
+        named = zip(report.agreements, values, strict=True)
+        rows = [("metric", "unit", *OF_METRICS)]
+        rows += [(one.metric, metric_of(one.metric).unit, *its) for one, its in named]
+    write_rows(path, rows)
 
 
 def print_report(report: Report, name: str) -> None:
@@ -174,31 +180,6 @@ FITTED = {
 """Remarks on a fitted value, by its verdict."""
 
 
-def fit_document(report: Fit) -> dict[str, Any]:
-    """Return the fit as plain values; NaN is None."""
-    results = report.results
-    content = {
-        "file": results.source,
-        "format": results.kind,
-        "flow": results.flow,
-        "keys": {one.key: {k: v for k, v in asdict(one).items() if k != "key"} for one in report.keys},
-        "cannot_be_told": report.flat,
-        "confirmed": report.confirmed,
-        "summary": report.summary,
-        "facts": list(map(asdict, report.findings)),
-        "fitted_metrics": report.used,
-        "metrics": agreements_document(report.agreements),
-        "doubts": report.doubts,
-        "notes": report.notes,
-    }
-    return as_document(report.scenario, fit=content)
-
-
-def _write_fit_csv(path: Path, report: Fit) -> None:
-    columns = ("key", "before", "value", "low", "high", "verdict")
-    write_rows(path, [columns, *([getattr(one, column) for column in columns] for one in report.keys)])
-
-
 def print_fit(report: Fit, name: str) -> None:
     """Print the values for people, and the comparison at them."""
 
@@ -218,10 +199,3 @@ def print_fit(report: Fit, name: str) -> None:
     screen.say(*(one.sentence for one in report.differing), style=VERDICTS["differs"][1])
     screen.say(*report.doubts, *report.notes, style="dim")
     screen.say(report.summary, style="bold green" if report.confirmed else "bold red")
-
-
-OUTPUTS: Mapping[type, tuple[Callable[..., dict[str, Any]], Callable[..., None], Callable[..., None]]] = {
-    Report: (check_document, _write_csv, print_report),
-    Fit: (fit_document, _write_fit_csv, print_fit),
-}
-"""Functions that return a report as plain values, write its rows, and print it."""

@@ -140,13 +140,13 @@ def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
     for point in confirmation.points:
         sides = [
             _value(c.expression, side) + ("" if bound == "met" else f" {bound}")
-            for c, side, bound in zip(task.constraints, point.sides, point.bounds, strict=True)
+            for c, side, bound in zip(task.constraints, point.estimates[1:], point.bounds, strict=True)
         ]
         ahead = "" if point.verdict == "winner" else _value(task.objective.expression, point.difference)
         better = [] if found.front else [ahead]
         table.add_row(
             point.role,
-            _value(task.objective.expression, point.objective),
+            _value(task.objective.expression, point.estimates[0]),
             number(math.nan if point.model is None else point.model.objective),
             *sides,
             *better,

@@ -1,4 +1,4 @@
-"""Parameters of commands: the shared ones in `Call`, their texts from `options.toml`, and completions."""
+"""Parameters of commands: the shared ones in `Call`, and their texts from `options.toml`."""
 
 from __future__ import annotations
 
@@ -73,8 +73,6 @@ def add_command(app: Typer, command: Callable[..., None], takes: str) -> None:
         name, other, default = word.partition("=")
         parameter = known[name].replace(default=default or None) if other else known[name]
         own = dict(texts[name])
-        if "completes" in own:
-            own["autocompletion"] = COMPLETIONS[own.pop("completes")]
         if own.pop("argument", False):
             if parameter.default is not parameter.empty:
                 own["metavar"] = f"[{own['metavar']}]"
@@ -101,28 +99,3 @@ def fraction(text: str) -> float:
         return float(number) / (100 if number != text.strip() else 1)
     except ValueError:
         return math.nan
-
-
-def _names(incomplete: str) -> list[str]:
-    """Complete the name of a scenario that comes with btqueue, or of a file here."""
-    from btqueue.scenario.loading import list_models
-
-    files = [str(path) for path in Path().glob(f"{incomplete}*.toml")]
-    return files + [name for name in list_models() if name.startswith(incomplete)]
-
-
-def _keys(incomplete: str) -> list[str]:
-    """Complete ``table.key=``."""
-    from btqueue.scenario.problems import all_keys
-    from btqueue.scenario.scenario import Scenario
-
-    return [f"{key}=" for key in all_keys(Scenario) if key.startswith(incomplete)]
-
-
-def _metrics(incomplete: str) -> list[str]:
-    from btqueue.scenario.metrics import METRICS
-
-    return [name for name in METRICS if name.startswith(incomplete)]
-
-
-COMPLETIONS: dict[str, Any] = {"names": _names, "keys": _keys, "metrics": _metrics}

@@ -90,23 +90,22 @@ def show_formulas(
 
 def print_tables(title: str, found: xr.Dataset) -> None:
     """Print a table for each metric, then remarks about the study."""
-    screen = Screen()
+    screen, attrs, notes = Screen(), found.attrs, dict[str, None]()
     screen.say(title, style="bold")
-    notes: list[str] = []
     for metric in found["metric"].values.tolist():
-        table, more = (_sobol if found.attrs["study"] == "sobol" else _local)(found.sel(metric=metric))
+        rows = _rows(found.sel(metric=metric))
+        table = (_sobol if attrs["study"] == "sobol" else _local)(rows)
         base = f" = {number(float(found['base'].sel(metric=metric)))}" if "base" in found.coords else ""
         screen.say(f"\n{axis_label(metric)}{base}", style="bold")
-        unknown = found.attrs.get("failed") and not found.sizes["key"]
+        unknown = attrs.get("failed") and not found.sizes["key"]
         nothing = "no other value has an answer" if unknown else "no key has an effect"
         screen.print(table if table.row_count else Text(f"  {nothing}", style="dim"))
-        idle = found.attrs["study"] == "local" and [
-            row["key"] for row in _rows(found.sel(metric=metric)) if not _shown(row)
-        ]
-        if idle and table.row_count:
-            screen.say(f"  no effect on {long_name(metric)}: {', '.join(idle)}", style="dim")
-        notes += [note for note in more if note not in notes]
-    attrs = found.attrs
+        if attrs["study"] == "local":
+            idle = [row["key"] for row in rows if not _shown(row)]
+            if idle and table.row_count:
+                screen.say(f"  no effect on {long_name(metric)}: {', '.join(idle)}", style="dim")
+            told = (row for row in rows if _shown(row) and row["note"])
+            notes |= {f"{r['key']}: {r['note']}": None for r in told if not r["note"].endswith("not allowed")}
     answered = [f"answered by {attrs['answered_by']}"] if "answered_by" in attrs else []
     answered += [f"theory does not stand: {why}" for why in attrs.get("why", ())]
     screen.say(*notes, *_footer(found), *answered, style="dim")
@@ -114,23 +113,20 @@ def print_tables(title: str, found: xr.Dataset) -> None:
     screen.say(*(f"{who} warns: {warning}" for warning in attrs["warnings"]), style="yellow")
 
 
-def _rows(one: xr.Dataset) -> list[dict[str, Any]]:
+def _rows(one: xr.Dataset) -> list[Row]:
     """Return the numbers and words of each key in the study of a metric."""
-    every = [one.isel(key=place) for place in range(one.sizes["key"])]
-    return [{str(name): v.values.item() for name, v in row.variables.items()} for row in every]
+    return one.to_dataframe().reset_index().to_dict("records")
 
 
-def _local(one: xr.Dataset) -> tuple[Table, list[str]]:
-    """Return the keys with an effect, the largest first, and notes on missing sides."""
-    table, notes = new_table("key", "value", "derivative", "elasticity", "low..high", "metric there"), []
-    for row in sorted(_rows(one), key=lambda row: (-row["effect"], -np.nan_to_num(abs(row["derivative"])))):
-        if not _shown(row):
-            continue
-        ends = f"{number(row['at_low'])}..{number(row['at_high'])}"
-        table.add_row(row["key"], number(row["value"]), _derivative(row), _elasticity(row), _range(row), ends)
-        if row["note"] and not row["note"].endswith("not allowed"):
-            notes.append(f"{row['key']}: {row['note']}")
-    return table, notes
+def _local(rows: list[Row]) -> Table:
+    """Return the keys with an effect, the largest first."""
+    table = new_table("key", "value", "derivative", "elasticity", "low..high", "metric there")
+    for row in sorted(rows, key=lambda row: (-row["effect"], -np.nan_to_num(abs(row["derivative"])))):
+        if _shown(row):
+            ends = f"{number(row['at_low'])}..{number(row['at_high'])}"
+            cells = (number(row["value"]), _derivative(row), _elasticity(row), _range(row), ends)
+            table.add_row(row["key"], *cells)
+    return table
 
 
 def _range(row: Row) -> str:
@@ -165,18 +161,14 @@ def _elasticity(row: Row) -> str:
     return "–" if math.isnan(row["elasticity"]) else f"{row['elasticity']:.3g}"
 
 
-def _sobol(one: xr.Dataset) -> tuple[Table, list[str]]:
-    """Return the keys, the largest share first, and no notes."""
+def _sobol(rows: list[Row]) -> Table:
+    """Return the keys, the largest share first."""
     table = new_table("key", "low..high", "alone", "with interactions")
-    for row in sorted(_rows(one), key=lambda row: -np.nan_to_num(row["total"])):
+    for row in sorted(rows, key=lambda row: -np.nan_to_num(row["total"])):
         if row["total"] > LEAST_SHARE:
-            shares = [_share(row[name], row[f"{name}_ci95"]) for name in ("first", "total")]
+            shares = (f"{row[name]:.3f} ± {row[f'{name}_ci95']:.3f}" for name in ("first", "total"))
             table.add_row(row["key"], _range(row), *shares)
-    return table, []
-
-
-def _share(mean: float, ci95: float) -> str:
-    return f"{mean:.3f} ± {ci95:.3f}"
+    return table
 
 
 def _footer(found: xr.Dataset) -> list[str]:

@@ -113,7 +113,7 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
                 axes.plot(*values, linestyle="", **{**LOOKS["o"], **look})
         for point in () if found.confirmation is None else found.confirmation.points:
             if point.failure is None:
-                one, other = point.objective, point.sides[-1]
+                one, *_, other = point.estimates
                 widths = {"xerr": np.nan_to_num([one.ci95]), "yerr": np.nan_to_num([other.ci95])}
                 axes.errorbar([one.mean], [other.mean], **widths, **_played(point))
         for bound in task.bounds:
@@ -144,7 +144,7 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
 def _end_at_front(axes: Axes, found: Dimensioning, others: list[Candidate]) -> None:
     """End the axes half the length of the front beside it; the legend says how many points are beyond."""
     played = () if found.confirmation is None else found.confirmation.points
-    drawn = [(one.objective.mean, one.sides[-1].mean) for one in played if one.failure is None]
+    drawn = [(one.objective, one.sides[-1]) for one in played if one.failure is None]
     both = np.array([*((one.objective, one.sides[-1]) for one in found.front), *drawn])
     low, high = both.min(axis=0), both.max(axis=0)
     low, high = low - (high - low) / 2.0, high + (high - low) / 2.0
@@ -187,10 +187,10 @@ def _slice(axes: Axes, found: Dimensioning, height: Height, place: int) -> None:
     if centre is None:
         return
 
-    def value(point: Candidate | Simulated) -> Any:
+    def value(point: Candidate) -> float:
         return (point.objective, *point.sides)[row]
 
-    def through_centre(point: Candidate | Simulated) -> bool:
+    def through_centre(point: Candidate) -> bool:
         others = (key for key in centre.changes if key != choice.key)
         return point.failure is None and all(point.changes[key] == centre.changes[key] for key in others)
 
@@ -203,9 +203,8 @@ def _slice(axes: Axes, found: Dimensioning, height: Height, place: int) -> None:
         axes.plot(_x(choice, one), value(one), linestyle="", zorder=2, **look)
     for point in () if found.confirmation is None else found.confirmation.points:
         if through_centre(point):
-            played = value(point)
-            look = _played(point)
-            axes.errorbar([_x(choice, point)], [played.mean], yerr=np.nan_to_num([played.ci95]), **look)
+            width, look = np.nan_to_num([point.estimates[row].ci95]), _played(point)
+            axes.errorbar([_x(choice, point)], [value(point)], yerr=width, **look)
     if found.best is not None:
         axes.plot(
             _x(choice, centre), value(centre), marker="*", markersize=13, color=WINNER, zorder=3,
@@ -229,7 +228,7 @@ def _others(found: Dimensioning, choice: Choice) -> str:
     return f"at {', '.join(values)}" if values else ""
 
 
-def _x(choice: Choice, point: Candidate | Simulated) -> float:
+def _x(choice: Choice, point: Candidate) -> float:
     value = point.changes[choice.key]
     return float(value) if choice.ordered else float(choice.values.index(value))
 

@@ -19,7 +19,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
@@ -44,20 +44,6 @@ UNIT = re.compile(
     + r")(?![\w.(/])"
 )
 WORD = re.compile(r"[^\s*+()<>=/-][^\s*+()<>=-]*")
-
-
-class Estimated(Protocol):
-    """The value of a metric."""
-
-    @property
-    def mean(self) -> float:
-        """Over flows, links or queues."""
-        ...
-
-    @property
-    def means(self) -> tuple[float, ...]:
-        """Of each flow, link or queue; empty for a metric of the whole network."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -86,8 +72,12 @@ class Quantity:
         """Its unit; "" for a key whose name does not say."""
         return METRICS[self.name].unit if self.name in METRICS else unit_of(self.name)
 
-    def of(self, value: Estimated) -> float:
-        """Return the aggregate of a metric's value over the parts that are meant; NaN if there is none."""
+    def of(self, value: Any) -> float:
+        """Return the aggregate over the parts that are meant; NaN if there is none.
+
+        Args:
+            value: estimate of the metric, with its `mean`, and the `means` of its parts if it has some.
+        """
         if not self.places and (self.aggregate == "mean" or not value.means):
             return value.mean
         return float(self.over(np.array([value.means]))[0])
@@ -145,7 +135,7 @@ class Linear:
         """The scenario keys in it."""
         return tuple(quantity.name for _, quantity in self.terms if quantity.is_key)
 
-    def value(self, metrics: Mapping[str, Estimated], keys: Mapping[str, Any]) -> float:
+    def value(self, metrics: Mapping[str, Any], keys: Mapping[str, Any]) -> float:
         """Return its value at a point; NaN if the point has no value of one of the metrics."""
 
         def of(quantity: Quantity) -> float:

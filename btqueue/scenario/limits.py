@@ -10,7 +10,7 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.baseband import low_energy as air
-from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
+from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.scenario.traits import shares_segments
 
 if TYPE_CHECKING:
@@ -228,7 +228,8 @@ def _of_events(scenario: Scenario, flow: FlowPlan, piconet: str) -> str:
         if spaced and links > 1 and links * le.reserved_s > le.interval_s * le.subrate * (1.0 + 1e-9):
             return "event_length_s"  # events are missed
         back = hop._replace(source=hop.target, target=hop.source)
-        if le.latency and hop.source == here.central and not (acknowledged or _is_sent(plan, back)):
+        sent_back = acknowledged or any(back in plan.route(one.source, one.target) for one in plan.flows)
+        if le.latency and hop.source == here.central and not sent_back:
             return "latency"
         if spaced and here.members[-1] not in (hop.source, hop.target):
             length_s = le.reserved_s
@@ -241,11 +242,6 @@ def _of_events(scenario: Scenario, flow: FlowPlan, piconet: str) -> str:
     if le.subrate > 1:
         return "subrate"
     return "event_length_s" if length_s < le.interval_s else "phy"
-
-
-def _is_sent(plan: Topology, hop: Hop) -> bool:
-    """Whether a flow goes this way between two nodes."""
-    return any(hop in plan.route(flow.source, flow.target) for flow in plan.flows)
 
 
 def _amount(kbps: float) -> str:

@@ -67,16 +67,11 @@ def closest(word: str, options: Iterable[str]) -> str | None:
     return by_lower[matches[0]] if matches else None
 
 
-def _number(x: Any) -> str:
-    return f"{x:,}" if isinstance(x, int) else f"{x:g}"
-
-
 def _range(metadata: Sequence[Any]) -> str:
     """Return the bounds of a number in words, with a leading space, or nothing."""
     bounds = {words: getattr(m, name) for name, words in BOUNDS.items() for m in metadata if hasattr(m, name)}
-    return (
-        " " + " and ".join(f"{words} {_number(bound)}" for words, bound in bounds.items()) if bounds else ""
-    )
+    told = (f"{words} {x:,}" if isinstance(x, int) else f"{words} {x:g}" for words, x in bounds.items())
+    return " " + " and ".join(told) if bounds else ""
 
 
 def allowed_values(annotation: Any, metadata: Sequence[Any] = ()) -> str:

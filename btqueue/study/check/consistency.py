@@ -14,6 +14,7 @@ from scipy import stats
 
 from btqueue.baseband.packets import SLOT_S, packet_type
 from btqueue.network.bounds import capacity, on_air, window_kbps
+from btqueue.network.certificates import NO_SHARES
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.topology import topology
 from btqueue.scenario.traits import in_tables
@@ -155,10 +156,6 @@ BACKOFF_LEAST = 1.5
 """A timer that doubles has successive gaps in a ratio of 2; below this it does not."""
 UNDER_WAY = "under_way_kbps"
 """The growth of the data under way, which may be negative."""
-ABOVE_ONE = frozenset(
-    {"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet", "exchanges_per_event"}
-)
-"""Metrics without unit that are no shares."""
 Problems = Iterator[tuple[float, str]]
 """Of each thing that was looked at: by how much a number is beyond its bound (NaN, or infinite, where either
 is not known), and in words how it is wrong."""
@@ -270,7 +267,7 @@ def _ranges(results: ForeignResults, scenario: Scenario) -> Problems:
         metric, value = metric_name(name), quantity.value
         if name != UNDER_WAY:
             yield -value, f"{name} = {value:.4g} is negative"
-        if metric in METRICS and METRICS[metric].unit == "1" and metric not in ABOVE_ONE:
+        if metric in METRICS and METRICS[metric].unit == "1" and metric not in NO_SHARES:
             yield value - (1 + ROUNDING), f"{name} = {value:.4g} is above 1"
         if name == "fairness" and value >= 0:
             text = f"fairness = {value:.4g} is below 1/{flows}, the least that Jain's index can be"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -45,14 +45,12 @@ Bound = Literal["met", "violated", "open", "unknown"]
 
 
 @dataclass(frozen=True)
-class Simulated:
+class Simulated(Candidate):
     """A point by simulation.
 
     Attributes:
         role: "winner", or the keys that differ from it, behind "runner-up" for the next best point.
-        changes: values of the chosen keys.
-        objective: mean over replications with its interval.
-        sides: the left side of each constraint likewise.
+        estimates: objective and left side of each constraint: mean over replications with its interval.
         bounds: of each constraint, whether the whole interval meets it or violates it, or neither ("open").
         needed: of each constraint that is open, the replications that would decide it if mean and spread
             stayed; infinite if they are more than `MOST_REPLICATIONS`; NaN for the others.
@@ -60,41 +58,23 @@ class Simulated:
         difference: how much better the winner's objective is, over pairs of replications.
         p_value: p value of the difference being nothing; NaN if there are no pairs.
         verdict: the objective against the winner's, all comparisons taken together.
-        failure: why it could not be simulated.
-        unserved: number of flows that get nothing, in each replication at least.
-        warnings: warnings of the simulator.
         samples: the objective in each replication.
     """
 
-    role: str
-    changes: Mapping[str, Any]
-    objective: Estimate
-    sides: tuple[Estimate, ...]
-    bounds: tuple[Bound, ...]
-    model: Candidate | None
+    role: str = ""
+    estimates: tuple[Estimate, ...] = ()
+    bounds: tuple[Bound, ...] = ()
+    needed: tuple[float, ...] = ()
+    model: Candidate | None = None
     difference: Estimate = NOTHING
     p_value: float = math.nan
     verdict: Verdict = "no comparison"
-    failure: Failure | None = None
-    unserved: int = 0
-    warnings: tuple[str, ...] = ()
-    needed: tuple[float, ...] = ()
     samples: np.ndarray = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
 
     @property
     def worthless(self) -> bool:
         """Whether its objective is better than the winner's, and a bound is violated for it."""
         return self.verdict == "better" and "violated" in self.bounds
-
-    def candidate(self, place: Place) -> Candidate:
-        """Return the point as an answer of the search."""
-        failure, sides = self.failure, tuple(side.mean for side in self.sides)
-        if failure is None and math.isnan(self.objective.mean):
-            failure = Failure("no value", "the simulation gives no value of the objective here")
-        return Candidate(
-            place, self.changes, self.objective.mean, sides, failure, self.warnings, self.unserved,
-            answered_by="simulation",
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -171,8 +151,7 @@ def confirm(
     while new := [one for one in dict.fromkeys(wanted) if one not in played][: MOST_PLAYED - len(played)]:
         total = len(played) + len(new)
         for place in new:
-            played[place] = simulated(task, "", task.changes(place), models.get(place), simulator)
-            known[place] = played[place].candidate(place)
+            known[place] = played[place] = simulated(task, "", place, models.get(place), simulator)
             if progress is not None:
                 progress(len(played), total)
         apart = (place for place in known if all(task.apart(place, other, moving) for other in played))
@@ -211,7 +190,7 @@ def simulated_front(
     wanted = spread(len(front), MOST_SIMULATED)
     for number in wanted:
         at = front[number]
-        one = simulated(task, f"{number + 1}.", at.changes, models.get(at.place), simulator)
+        one = simulated(task, f"{number + 1}.", at.place, models.get(at.place), simulator)
         points.append(replace(one, verdict=""))  # nothing is compared
         if progress is not None:
             progress(len(points), len(wanted))
@@ -229,34 +208,35 @@ def simulated_front(
 
 
 def simulated(
-    task: Task, role: str, changes: Mapping[str, Any], model: Candidate | None, simulator: Simulator
+    task: Task, role: str, place: Place, model: Candidate | None, simulator: Simulator
 ) -> Simulated:
     """Return a point by simulation, without a verdict."""
     expressions = [task.objective.expression, *(constraint.expression for constraint in task.constraints)]
-    objective, *sides = [np.zeros(0)] * len(expressions)
-    failure, unserved, warnings = None, 0, ()
+    samples = [np.zeros(0)] * len(expressions)
+    changes, failure, unserved, warnings = task.changes(place), None, 0, ()
     try:
         scenario = task.base.changed(changes)
         dataset = simulator(scenario)
         metrics = [name for name in task.metrics if name in dataset]
         values = {m: dataset[m].transpose("replication", ...).values.astype(float) for m in metrics}
         count, keys = dataset.sizes["replication"], task.keys(changes)
-        objective, *sides = (one.samples(values, count, keys) for one in expressions)
+        samples = [one.samples(values, count, keys) for one in expressions]
         unserved, warnings = flows_without_goodput(dataset, scenario), dataset.attrs.get("warnings", ())
     except Exception as error:
         failure = failure_of(error)
-    known = tuple(map(over_replications, sides))
-    slacks = [c.slack(k.mean) for c, k in zip(task.constraints, known, strict=True)]
-    bounds: tuple[Bound, ...] = tuple(
-        bound_verdict(slack, k.ci95) for slack, k in zip(slacks, known, strict=True)
-    )
+    objective, *sides = estimates = tuple(map(over_replications, samples))
+    if failure is None and math.isnan(objective.mean):
+        failure = Failure("no value", "the simulation gives no value of the objective here")
+    slacks = [(c.slack(one.mean), one.ci95) for c, one in zip(task.constraints, sides, strict=True)]
+    bounds = tuple(bound_verdict(*slack) for slack in slacks)
     needed = tuple(
-        replications_to_decide(slack, k.ci95, len(objective)) if bound == "open" else math.nan
-        for slack, k, bound in zip(slacks, known, bounds, strict=True)
+        replications_to_decide(*slack, len(samples[0])) if bound == "open" else math.nan
+        for slack, bound in zip(slacks, bounds, strict=True)
     )
     return Simulated(
-        role, changes, over_replications(objective), known, bounds, model, failure=failure,
-        unserved=unserved, warnings=tuple(map(str, warnings)), needed=needed, samples=objective,
+        place, changes, objective.mean, tuple(side.mean for side in sides), failure,
+        tuple(map(str, warnings)), unserved, "simulation", role=role, estimates=estimates, bounds=bounds,
+        needed=needed, model=model, samples=samples[0],
     )  # fmt: skip
 
 
@@ -301,15 +281,14 @@ def paired_p_value(differences: np.ndarray) -> float:
 
     NaN for fewer than two pairs, 1 if all of them are 0.
     """
-    from scipy.stats import t
+    from scipy.stats import ttest_1samp
 
     kept = differences[~np.isnan(differences)]
     if len(kept) < 2:
         return math.nan
     if np.ptp(kept) == 0:
-        return 1.0 if kept[0] == 0 else 0.0
-    deviations = kept.mean() / (kept.std(ddof=1) / math.sqrt(len(kept)))
-    return float(2.0 * t.sf(abs(deviations), len(kept) - 1))
+        return float(kept[0] == 0)
+    return float(ttest_1samp(kept, 0.0).pvalue)
 
 
 def _judged(task: Task, points: Sequence[Simulated]) -> list[Simulated]:
@@ -343,7 +322,7 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
     if winner.failure is not None:
         return [f"the winner could not be simulated: {winner.failure}"]
     for number, constraint in enumerate(task.constraints):
-        side, bound = winner.sides[number], winner.bounds[number]
+        side, bound = winner.estimates[1 + number], winner.bounds[number]
         by = f"{side.mean:.4g} ± {side.ci95:.2g} by simulation"
         if bound == "violated":
             found.append(f"the winner violates {constraint.text}: {by}")
@@ -361,7 +340,7 @@ def _warnings(task: Task, points: Sequence[Simulated]) -> list[str]:
                 by = nothing_for(point.unserved) if point.unserved else "all flows get something"
             unsure = ", if its bounds hold, which is open" if "open" in point.bounds else ""
             found.append(f"{point.role} is better by simulation, {by}{unsure}")
-    if math.isnan(winner.objective.ci95):
+    if math.isnan(winner.estimates[0].ci95):
         found.append("one replication gives no intervals: nothing can be told apart")
     return found
 

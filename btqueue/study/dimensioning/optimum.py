@@ -304,7 +304,7 @@ def as_table(found: Dimensioning) -> pd.DataFrame:
         if task.second is not None:
             row |= {"second_objective": point.sides[-1], "on_front": point in found.front}
         if played is not None:
-            row |= {"simulated": played.objective.mean, "simulated_ci95": played.objective.ci95}
+            row |= {"simulated": played.objective, "simulated_ci95": played.estimates[0].ci95}
             row |= {"verdict": played.verdict, "role": played.role}
         rows.append(row)
     return pd.DataFrame(rows)
@@ -372,11 +372,11 @@ def _simulated(point: Simulated) -> dict[str, Any]:
         "role": point.role,
         "keys": dict(point.changes),
         "flows_without_goodput": point.unserved,
-        "objective": _estimate(point.objective),
+        "objective": _estimate(point.estimates[0]),
         "model_objective": None if point.model is None else point.model.objective,
         "constraints": [
             {**_estimate(side), "verdict": bound, "replications_to_decide": needed}
-            for side, bound, needed in zip(point.sides, point.bounds, point.needed, strict=True)
+            for side, bound, needed in zip(point.estimates[1:], point.bounds, point.needed, strict=True)
         ],
         "winner_better_by": _estimate(point.difference),
         "p_value": point.p_value,
