@@ -93,14 +93,13 @@ def sensitivity(
             raise BadInput("--out and --plot: formulas are printed; --json gives them to programs")
         work.show_formulas(base, title, formula, at, as_json=call.as_json)
         return
-    if samples is not None and method != "sobol":
-        raise BadInput(f"--samples: goes with --method sobol, not {method}")
     assert base is not None
     files = call.files()
     ranges, share = work.spreads(spread or ())
-    wanted = {"metrics": metric, "keys": key, "spread": ranges, "share": share, "workers": call.threads}
-    if method == "sobol":
-        wanted |= {"seed": seed} | ({} if samples is None else {"samples": samples})
+    wanted = {
+        "metrics": metric, "keys": key, "spread": ranges, "share": share, "samples": samples, "seed": seed,
+        "workers": call.threads,
+    }  # fmt: skip
     found = work.run(base, method, wanted, quiet=call.quiet)
     with files:
         files.write(WRITERS | {".csv": work.write_csv}, found, base)

@@ -1,7 +1,7 @@
 """Figures of sensitivity studies: tornados, and shares of variance.
 
->>> from btqueue.study.sensitivity import local_sensitivity                        # doctest: +SKIP
->>> sensitivity_figure(local_sensitivity(scenario)).savefig("tornado.pdf")  # doctest: +SKIP
+>>> from btqueue.study.sensitivity import sensitivity                    # doctest: +SKIP
+>>> sensitivity_figure(sensitivity(scenario)).savefig("tornado.pdf")    # doctest: +SKIP
 """
 
 from collections.abc import Callable, Mapping

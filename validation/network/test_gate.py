@@ -14,7 +14,7 @@ from btqueue.explorer.messages import told_answer
 from btqueue.network import InDoubt, NoConvergence, plan, variation
 from btqueue.study.dimensioning import dimension
 from btqueue.study.evaluate import evaluate
-from btqueue.study.sensitivity import local_sensitivity
+from btqueue.study.sensitivity import sensitivity
 from btqueue.study.sweep import sweep
 
 LOAD, BUFFER = "traffic.load_kbps", "flow_control.buffer_packets"
@@ -68,7 +68,7 @@ def by_sweep(scenario):
 
 def by_key(key):
     def ask(scenario):
-        attrs = local_sensitivity(scenario, ["rtt_s"], [key]).attrs
+        attrs = sensitivity(scenario, "local", ["rtt_s"], [key]).attrs
         return attrs["answered_by"], attrs["why"]
 
     return ask

@@ -51,7 +51,7 @@ BAD_INPUT = [
     ("sensitivity", "name a SCENARIO"),
     (f"{CHAIN} --spread lots", "KEY=LOW..HIGH"),
     (f"{CHAIN} --method gradient", "'gradient' is not one of"),
-    (f"{CHAIN} --samples 8", "goes with --method sobol"),
+    (f"{CHAIN} --samples 8", "go with the method sobol"),
     (f"{CHAIN} --method closed --out a.csv", "formulas are printed"),
     (f"{CHECK} --confidence 2", "--confidence 2: must be at least 0.5"),
     (f"{CHECK} --map x=goodput", 'did you mean "goodput_kbps"'),

@@ -8,7 +8,7 @@ Science 38, 1992).
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import chain
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from btqueue.scenario.traits import is_trait, traits
 from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, evaluate, theory_or_simulation
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Progress
-from btqueue.study.sensitivity.factors import LINKS, SHARE, Factor, coordinates, factors, keys_in_lists
+from btqueue.study.sensitivity.factors import LINKS, SHARE, Factor, coordinates, keys_in_lists
 from btqueue.study.summary import NOTHING, Estimate, student_half_width
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
@@ -293,62 +293,20 @@ STEP = 0.1
 """Of theory for a key that is 0, in units of the key (`Factor.unit`)."""
 
 
-def local_sensitivity(
-    scenario: Scenario,
-    metrics: Sequence[str] | None = None,
-    keys: Sequence[str] | None = None,
-    spread: Mapping[str, Any] | None = None,
-    *,
-    share: float = SHARE,
-    workers: int | None = None,
-    progress: Progress | None = None,
+def derivatives(
+    solver: Solver, varied: Sequence[Factor], keys: Sequence[str] | None, given: Set[str]
 ) -> xr.Dataset:
-    """Return derivatives and elasticities of metrics by keys, with dimensions (metric, key).
-
-    Where theory stands they are its derivatives (`btqueue.network.variation.Plan`), or the reason why there
-    is none; whole numbers get the differences of one step. Elsewhere they are secants of simulations, from a
-    tenth of the key below to a tenth above, with a 95 % interval. A metric stands for its mean over flows.
+    """Return derivatives and elasticities, as `btqueue.study.sensitivity.sensitivity` describes them.
 
     Args:
-        scenario: the operating point.
-        metrics: names, or quantities such as ``"p95(delay_s, sensors)"``; by default goodput, round-trip
-            time, message delay (of a source with a load), segment loss and timeouts.
-        keys: dotted; by default every key of a table that holds a number, but none of `[run]`.
-        spread: by key, the range in which it may plausibly lie; its ends are answered, too.
-        share: of their values, by which the ranges of the other keys go to either side.
-        workers: processes; by default this one alone, or all cores where there is much to do.
-        progress: called with the points done and the points known to be needed.
-
-    Returns:
-        Dataset with the keys that have an effect on any of the metrics, in the order of the scenario:
-
-        - `derivative` (in the metric's unit over the key's), its `error`, `left` and `right`, and `kind`, as
-          `Derivative` has them;
-        - `elasticity`: relative change of the metric over a small relative change of the key; NaN if either
-          is 0, if the simulations do not show the sign of the slope, or if a step of a whole number below
-          and one above differ much, as where another packet is needed;
-        - `effect`: the largest change of the metric at the ends of the spread, in the metric's unit;
-        - `at_low`, `at_high`: the metric where the key is at the ends of its spread, NaN without an answer;
-        - `note`: why something is missing.
-
-        Coordinates: `base`, the metric in the scenario; `value`, `low` and `high` of each key. Attributes:
-        `without_effect` (keys that change no metric within their spread), `without_range` (keys that are 0,
-        of which a share is no range; they are left out unless *keys* or *spread* name them), `not_varied`
-        (keys in entries of lists other than `factors.LINKS`, unless keys are named), `failed` (keys for which
-        there is no answer beside the scenario itself, and why), `solved` (points), and how the scenario
-        itself was answered (`answered_by`, `why`, `warnings`).
-
-    Raises:
-        ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the
-            scenario.
-        NoConvergence: there is no operating point, and the scenario cannot be simulated.
+        solver: of the scenario, with the metrics.
+        varied: the keys.
+        keys: names of the keys that were asked for; None for all.
+        given: keys whose range was given, which may reach to where a key without effect has one.
     """
-    varied = factors(scenario, keys, spread, share)
-    solver = Solver(scenario, metrics, workers, progress)
-    names = tuple(solver.quantities)
+    scenario, names = solver.scenario, tuple(solver.quantities)
     base = {name: solver.answer.mean(name) for name in names}
     there = {one.kind for one in traits(scenario)}
-    given = set(spread or ())  # which may reach to where a key without effect has one
     named = given | set(keys or ())
     left_out = [f.key for f in varied if not f.value and f.spread is None and f.key not in named]
     varied = [f for f in varied if f.key not in left_out]

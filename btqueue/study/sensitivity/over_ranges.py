@@ -7,17 +7,15 @@ left out whole, and counted.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
 
-from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario import ScenarioError
 from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import Answer
-from btqueue.study.points import Progress
-from btqueue.study.sensitivity.factors import SHARE, coordinates, factors
+from btqueue.study.sensitivity.factors import Factor, coordinates
 from btqueue.study.sensitivity.local import Solver, active_factors
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -99,54 +97,20 @@ def _power_of_two(samples: int) -> int:
     return 1 << max(1, math.ceil(math.log2(samples)))
 
 
-def global_sensitivity(
-    scenario: Scenario,
-    metrics: Sequence[str] | None = None,
-    keys: Sequence[str] | None = None,
-    spread: Mapping[str, Any] | None = None,
-    *,
-    samples: int = SAMPLES,
-    seed: int = 1,
-    share: float = SHARE,
-    workers: int | None = None,
-    progress: Progress | None = None,
+def shares_of_variance(
+    solver: Solver, varied: list[Factor], samples: int, seed: int, *, chosen: bool
 ) -> xr.Dataset:
-    """Return Sobol's indices of metrics by keys, from the solver.
-
-    All keys vary at once and independently, evenly over their spreads (whole numbers: each equally likely).
-
-    Points without an answer are counted, with their reasons; a block that has one is left out, so the indices
-    then hold for the part of the ranges that can be solved.
+    """Return Sobol's indices, as `btqueue.study.sensitivity.sensitivity` describes them.
 
     Args:
-        scenario: gives the keys that do not vary, and the middle of the default spreads.
-        metrics: as in `btqueue.study.sensitivity.local.local_sensitivity`.
-        keys: dotted; by default all with an effect within their spread.
-        spread: range by key, as ``"200..400"``; ``"log(a,b)"`` is even in the logarithm.
+        solver: of the scenario, with the metrics.
+        varied: the keys.
         samples: blocks.
         seed: seed of the points and of the intervals' bootstrap.
-        share: of their values, by which the other keys vary to either side.
-        workers: processes; all cores by default.
-        progress: called with the points done and needed.
-
-    Returns:
-        Indices (see `sobol_indices`) with dimensions (metric, key), ranges of the
-        keys; in the attributes how many points there were, how many had no answer, and why; how many had
-        warnings, with one of them; how many were simulated, because theory does not stand there; and how
-        the scenario itself was answered.
-
-    Raises:
-        ScenarioError: a key, a range or a metric is wrong, or the solver has no model of the scenario.
-        NoConvergence: the scenario itself has no operating point.
-        TooFewPoints: too many points have no answer.
-        MissingPackage: SALib is not installed.
+        chosen: whether the user named the keys; else those with an effect are taken.
     """
-    if samples < 2:
-        raise ScenarioError(f"{samples} samples: give 2 or more")
-    varied = factors(scenario, keys, spread, share)
-    solver = Solver(scenario, metrics, workers, progress)
     names = tuple(solver.quantities)
-    if keys is None:  # where an end has no answer, a default range would mostly fail
+    if not chosen:  # where an end has no answer, a default range would mostly fail
         varied = [
             f
             for f in active_factors(varied, names, solver)

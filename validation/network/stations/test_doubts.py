@@ -9,7 +9,7 @@ import btqueue as bt
 from btqueue.network.answers import NoConvergence
 from btqueue.network.stations import model as stations
 from btqueue.scenario import ScenarioError
-from btqueue.study.sensitivity import local_sensitivity
+from btqueue.study.sensitivity import sensitivity
 
 from .test_anchors import OPEN as LE
 from .test_bridges import ONE as OVER
@@ -76,9 +76,9 @@ def test_a_solver_that_never_was_is_refused():
 def test_a_slope_is_of_theory_although_a_neighbour_is_in_doubt(doubt):
     """A step above the load the model doubts its answer; both ends are theory's all the same."""
     wanted = ["rtt_s"], ["traffic.load_kbps"]
-    expected = local_sensitivity(RING, *wanted)
+    expected = sensitivity(RING, "local", *wanted)
     doubt(RING.traffic.load_kbps)
-    found = local_sensitivity(RING, *wanted)
+    found = sensitivity(RING, "local", *wanted)
     for name in ("kind", "derivative", "left", "right"):
         assert found[name].identical(expected[name])
 

@@ -15,7 +15,7 @@ from btqueue.channel.error_rates import payload_error_rate
 from btqueue.network import solve
 from btqueue.plots.sensitivity import NoFigure, sensitivity_figure
 from btqueue.scenario import Scenario, ScenarioError, load
-from btqueue.study.sensitivity import formula, formulas_of, global_sensitivity, local_sensitivity
+from btqueue.study.sensitivity import formula, formulas_of, sensitivity
 from btqueue.study.sensitivity.factors import factors, numeric_keys
 from btqueue.study.sensitivity.formulas import parse_at
 from btqueue.study.sensitivity.over_ranges import sobol_indices, sobol_points
@@ -26,7 +26,7 @@ LIGHT = load("johansson-2000/symmetric", {"traffic.source": "poisson", "traffic.
 
 @pytest.fixture(scope="module")
 def chain():
-    return local_sensitivity(CHAIN)
+    return sensitivity(CHAIN)
 
 
 def test_the_table_matches_independent_differences(chain):
@@ -57,13 +57,13 @@ def test_keys_without_effect_or_answer_are_named(chain):
 
 def test_a_key_that_is_0_is_studied_only_if_it_is_named(chain):
     assert "traffic.start_s" in chain.without_range and not chain["low"].isnull().any()
-    named = local_sensitivity(CHAIN, ["rtt_s"], ["traffic.start_s"], workers=1)
+    named = sensitivity(CHAIN, "local", ["rtt_s"], ["traffic.start_s"], workers=1)
     assert named.without_effect == ["traffic.start_s"] and named.without_range == []
 
 
 def test_under_light_load_goodput_is_the_load():
     keys = ["traffic.load_kbps", "link.node_buffer_bytes", "link.l2cap_delay_s"]
-    found = local_sensitivity(LIGHT, ["goodput_kbps"], keys, workers=1)
+    found = sensitivity(LIGHT, "local", ["goodput_kbps"], keys, workers=1)
     assert found["key"].values.tolist() == ["traffic.load_kbps"]
     assert found["elasticity"].item() == pytest.approx(1.0, abs=1e-9)
     assert found.without_effect == ["link.node_buffer_bytes", "link.l2cap_delay_s"]
@@ -92,14 +92,14 @@ def test_simulated_slopes_are_secants_over_a_tenth_of_the_key_to_both_sides(engi
 
     engines.network.solve, engines.simulator.simulate = Mock(side_effect=engines.network.NoConvergence), cubed
     scenario = Scenario().changed({key: value, "run.replications": 3})
-    found = local_sensitivity(scenario, ["goodput_kbps"], [key], workers=1)
+    found = sensitivity(scenario, "local", ["goodput_kbps"], [key], workers=1)
     assert found["derivative"].item() == pytest.approx(3.0 * value**2 + step**2)
 
 
 def test_a_key_that_is_0_has_a_one_sided_derivative_and_no_elasticity():
     """Each packet is sent 1/(1 - per) times on a full piconet, so that goodput falls as 1 - per."""
     for ranges in ({}, {"radio.per": "0..0.1"}):
-        study = local_sensitivity(UPLOADS, ["goodput_kbps"], ["radio.per"], ranges)
+        study = sensitivity(UPLOADS, "local", ["goodput_kbps"], ["radio.per"], ranges)
         base = study["base"].item()
         assert study["kind"].item() == "one-sided" and math.isnan(study["elasticity"].item())
         assert study["derivative"].item() == pytest.approx(-base, rel=1e-4)
@@ -130,7 +130,7 @@ OF_GATEWAY = rf'{LINKS} = \[{{"name": "mobile", .*: {NO_NUMBER}'
         (lambda: bt.sensitivity(CHAIN, spread={"radio.ber": "1e-4,2e-4"}), "a spread is a range"),
         (lambda: bt.sensitivity(CHAIN, spread={"radio.ber": "0.1..0.9"}), "0.9"),
         (lambda: bt.sensitivity(CHAIN, cast("Any", "sobel")), SOBEL),
-        (lambda: local_sensitivity(CHAIN, share=1.5), "less than 100"),
+        (lambda: sensitivity(CHAIN, share=1.5), "less than 100"),
         (lambda: factors(SENSORS, ["polling.limit"]), MEANINGLESS),
         (lambda: factors(load("practice/gateway"), [LINKS]), OF_GATEWAY),
         (lambda: formula("goodput, DH7"), "did you mean"),
@@ -146,8 +146,8 @@ def test_what_cannot_be_studied_is_refused(call, words):
 
 def test_points_without_an_answer_are_counted():
     # a least timeout above the largest one is refused: some trajectories are incomplete
-    found = global_sensitivity(
-        CHAIN, ["goodput_kbps"], ["transport.min_rto_s", "radio.ber"],
+    found = sensitivity(
+        CHAIN, "sobol", ["goodput_kbps"], ["transport.min_rto_s", "radio.ber"],
         {"transport.min_rto_s": "1..70"}, samples=32, seed=4,
     )  # fmt: skip
     assert 0 < found.attrs["failed"] < found.attrs["points"]
@@ -242,7 +242,7 @@ def test_metrics_may_be_of_groups(method):
 def test_a_key_on_a_grid_has_no_derivative_and_keeps_its_ends():
     # the interval of Low Energy is a multiple of 1.25 ms
     assert "le.interval_s" in {factor.key for factor in factors(SENSORS)}
-    study = local_sensitivity(SENSORS, ["current_ma"], ["le.interval_s"])
+    study = sensitivity(SENSORS, "local", ["current_ma"], ["le.interval_s"])
     ends = [float(solve(SENSORS.with_(le__interval_s=at))["current_ma"].mean()) for at in (0.09, 0.11)]
     assert study["kind"].item() == "none" and not study.failed
     assert [study["at_low"].item(), study["at_high"].item()] == pytest.approx(ends, rel=1e-9)
@@ -276,10 +276,10 @@ def test_keys_of_links_are_varied_those_of_flows_named_and_no_key_of_a_table_mad
     """The bit error rate of the table has no effect, but the entry for one link has one."""
     one = {"network.peripherals": 2, "network.flows": "uplink", "traffic.source": "greedy"}
     noisy = Scenario().changed({**one, "radio.links": [{"node": "p1.1", "model": "constant", "ber": 1e-5}]})
-    found = local_sensitivity(noisy, metrics=["goodput_kbps"])
+    found = sensitivity(noisy, metrics=["goodput_kbps"])
     assert found.not_varied == [] and "radio.links[1].ber" in found["key"].values
     assert "radio.ber" not in found.without_effect and "radio.ber_bad" in found.without_effect
-    named = local_sensitivity(noisy, keys=["radio.links[1].ber"], metrics=["goodput_kbps"])
+    named = sensitivity(noisy, keys=["radio.links[1].ber"], metrics=["goodput_kbps"])
     assert named.not_varied == [] and named["key"].values.tolist() == ["radio.links[1].ber"]
     flows = noisy.changed({"network.flows": [{"from": "p1.1", "to": "c1", "mss_bytes": 1000}]})
-    assert "network.flows[1].mss_bytes" in local_sensitivity(flows, metrics=["goodput_kbps"]).not_varied
+    assert "network.flows[1].mss_bytes" in sensitivity(flows, metrics=["goodput_kbps"]).not_varied
