@@ -254,8 +254,7 @@ def _with_facts(
     """
 
     def facts(of: Scenario) -> tuple[Finding, ...]:
-        findings = compare_facts(found.facts, of, found.flow, warmup_s=found.warmup_s)
-        return tuple(one for one in findings if one.status != "passed")
+        return tuple(one for one in compare_facts(found, of) if one.status != "passed")
 
     findings, stated = facts(scenario), {}
     for one in unknown:

@@ -108,6 +108,6 @@ def test_a_right_scenario_is_contradicted_by_no_fact_and_no_balance(name, warmup
         }
     )
     found = read_results(path, scenario)
-    findings = compare_facts(found.facts, scenario, found.flow) + check_consistency(found, scenario)
+    findings = compare_facts(found, scenario) + check_consistency(found, scenario)
     assert [one for one in findings if one.status != "passed"] == []
     assert len(findings) > 3

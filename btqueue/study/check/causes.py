@@ -103,13 +103,15 @@ class Cause:
 class Neighbour:
     """A change of the scenario that stands for a usual mistake; `judged` once it was simulated.
 
-    `rank`: whether its value is stated, usual, round or any.
+    `rank`: whether its value is stated, usual, round or any. `misfit`: distance of its simulation from the
+    file (`misfit`).
     """
 
     changes: Mapping[str, Any]
     meaning: str
     rank: int = USUAL
     judged: tuple[Agreement, ...] = ()
+    misfit: float = math.nan
 
     @property
     def fits(self) -> bool:
@@ -240,6 +242,8 @@ def likely_causes(
         rules: as for the scenario.
     """
     tried: list[Neighbour] = []
+    farthest = misfit(own, own, random=rules.random)
+    differing = {one.metric for one in own if one.verdict == "differs"}
 
     def judge(neighbour: Neighbour) -> Neighbour | None:
         changed = scenario_with(scenario, neighbour.changes)
@@ -247,52 +251,52 @@ def likely_causes(
             return None
         samples = reference_samples(simulate(changed), results, changed)
         judged = compare_all(results, samples, {}, rules=rules)
-        tried.append(replace(neighbour, judged=judged))
+        away = misfit(judged, own, random=rules.random)
+        tried.append(replace(neighbour, judged=judged, misfit=away))
         return tried[-1]
 
-    def far(one: Neighbour) -> float:
-        return misfit(one.judged, own, random=rules.random)
+    def nearer() -> list[Neighbour]:
+        return [one for one in tried if one.misfit < farthest]
 
-    farthest = misfit(own, own, random=rules.random)
-    facts = compare_facts(results.facts, scenario, results.flow, warmup_s=results.warmup_s)
-    said = [one for one in facts if one.status == "failed" and one.value is not None]
+    def partial() -> list[Neighbour]:
+        part = [one for one in nearer() if len(one.remains) <= len(differing) / 2]
+        part = [one for one in part if set(one.remains) < differing]
+        return sorted(part, key=lambda one: (len(one.remains), len(one.changes), one.rank, one.misfit))
+
+    said = [
+        one for one in compare_facts(results, scenario) if one.status == "failed" and one.value is not None
+    ]
     stated = (Neighbour({one.check: one.value}, "the file states it", STATED) for one in said)
     for neighbour in chain(stated, neighbours(scenario, results)):
         judge(neighbour)
-    found_one = any(one.fits and far(one) < farthest for one in tried)
-    _search(scenario, list(tried), judge, far, keys=1 if found_one else SEARCHED)
-    differing = {one.metric for one in own if one.verdict == "differs"}
-
-    def partial() -> list[Neighbour]:
-        part = [one for one in tried if far(one) < farthest and len(one.remains) <= len(differing) / 2]
-        part = [one for one in part if set(one.remains) < differing]
-        return sorted(part, key=lambda one: (len(one.remains), len(one.changes), one.rank, far(one)))
-
-    if partial() and not any(one.fits and far(one) < farthest for one in tried):
+    found_one = any(one.fits for one in nearer())
+    _search(scenario, list(tried), judge, keys=1 if found_one else SEARCHED)
+    if partial() and not any(one.fits for one in nearer()):
         first, best = partial()[0], dict[tuple[str, ...], Neighbour]()
-        for one in sorted(tried, key=lambda one: (far(one) // EQUAL, one.rank, far(one))):
+        for one in sorted(tried, key=lambda one: (one.misfit // EQUAL, one.rank, one.misfit)):
             best.setdefault(tuple(one.changes), one)
-        others = [one for keys, one in best.items() if far(one) < farthest and not {*keys} & {*first.changes}]
+        others = [
+            one for one in best.values() if one.misfit < farthest and not {*one.changes} & {*first.changes}
+        ]
         for other in others[:PAIRED]:
             meaning = f"{first.meaning}; and {other.meaning}"
             judge(Neighbour({**first.changes, **other.changes}, meaning, max(first.rank, other.rank)))
-    nearer = [one for one in tried if far(one) < farthest]
     of_keys: dict[tuple[str, ...], Neighbour] = {}
-    for one in sorted((one for one in nearer if one.fits), key=lambda one: (one.rank, far(one))):
+    for one in sorted((one for one in nearer() if one.fits), key=lambda one: (one.rank, one.misfit)):
         of_keys.setdefault(tuple(one.changes), one)
-    best = min(map(far, of_keys.values()), default=0.0)
+    best = min((one.misfit for one in of_keys.values()), default=0.0)
     found = sorted(
         of_keys.values(),
-        key=lambda one: (one.rank != STATED, max(far(one), best + EQUAL), one.rank, far(one)),
+        key=lambda one: (one.rank != STATED, max(one.misfit, best + EQUAL), one.rank, one.misfit),
     )
     found = found or partial()[:1]
-    causes = (Cause(one.changes, _sentence(scenario, one, own), far(one), one.remains) for one in found)
+    causes = (Cause(one.changes, _sentence(scenario, one, own), one.misfit, one.remains) for one in found)
     return tuple(causes), len(tried)
 
 
 def _refuted(results: ForeignResults, changed: Scenario, changes: Mapping[str, Any]) -> bool:
     """Whether the file itself states another value of a changed key, as the packets of a capture do."""
-    stated = compare_facts(results.facts, changed, results.flow, warmup_s=results.warmup_s)
+    stated = compare_facts(results, changed)
     return any(one.status == "failed" and one.check in changes for one in stated)
 
 
@@ -360,7 +364,6 @@ def _search(
     scenario: Scenario,
     tried: list[Neighbour],
     judge: Callable[[Neighbour], Neighbour | None],
-    distance: Callable[[Neighbour], float],
     *,
     keys: int,
 ) -> None:
@@ -375,7 +378,7 @@ def _search(
         (key, value), *more = one.changes.items()
         numbers = [value, scenario.value_of(key)]
         if not more and one.rank != STATED and all(is_number(x) and x > 0 for x in numbers):
-            of_key[key][value] = distance(one)
+            of_key[key][value] = one.misfit
             meanings[key] = "another value" if "off-by-one" in one.meaning else one.meaning
     for key, known in sorted(of_key.items(), key=lambda item: min(item[1].values()))[:keys]:
         own = scenario.value_of(key)
@@ -386,7 +389,7 @@ def _search(
                 return FAR
             if value not in known:
                 one = judge(Neighbour({key: value}, meanings[key], rank))
-                known[value] = FAR if one is None else distance(one)
+                known[value] = FAR if one is None else one.misfit
             return known[value]
 
         low, high = _around(known, own)

@@ -109,15 +109,15 @@ def _equal_in_ours(ours: Mapping[str, np.ndarray], theirs: Mapping[str, Sequence
 
 
 def check_spread(
-    results: ForeignResults, simulated: Mapping[str, np.ndarray], alpha: float, rules: Rules
+    results: ForeignResults, simulated: Mapping[str, np.ndarray], rules: Rules
 ) -> tuple[Finding, ...]:
     """Compare the variance between their replications with ours by Fisher's F test, one-sided.
 
     Args:
         results: read from the file.
         simulated: our samples.
-        alpha: probability of a false alarm over all metrics.
-        rules: how long our runs are; where nothing is random, narrow intervals are right.
+        rules: confidence of all metrics together, and how long our runs are; where nothing is random, narrow
+            intervals are right.
     """
     if not rules.random:
         return ()
@@ -133,7 +133,7 @@ def check_spread(
         variance, count = own
         ratio = math.inf if variance == 0 else float(ours.var(ddof=1)) / variance
         p = stats.f.sf(ratio, len(ours) - 1, max(1, count - 1))
-        if ratio > LEAST_RATIO**2 and p < alpha / len(WATCHED):
+        if ratio > LEAST_RATIO**2 and p < (1 - rules.confidence) / len(WATCHED):
             narrow[name] = math.sqrt(ratio)
     if not narrow:
         return ()

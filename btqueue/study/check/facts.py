@@ -22,7 +22,7 @@ from btqueue.captures.packets import End, Packet
 from btqueue.network.bounds import least_round_trip_s
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import topology
-from btqueue.study.check.results import Finding
+from btqueue.study.check.results import Finding, ForeignResults
 from btqueue.study.check.tcp_sender import SenderLog
 
 SIDE_SHARE = 0.1
@@ -248,18 +248,10 @@ def _paces(log: SenderLog, answers: Sequence[float]) -> bool:
     return clocked < LEAST_CLOCKED * len(times)
 
 
-def compare_facts(
-    facts: Sequence[Facts], scenario: Scenario, flow: int | None, *, warmup_s: float | None = None
-) -> tuple[Finding, ...]:
-    """Return a finding for each fact that contradicts the scenario, or one that none does.
-
-    Args:
-        facts: facts of the flows in a capture.
-        scenario: as it is compared.
-        flow: flow of the scenario, from 1, that they belong to; None where that is not known, or of several.
-        warmup_s: time that a file says it has left out, None if it does not say.
-    """
-    found = list(dict.fromkeys(_contradictions(facts, scenario, flow, warmup_s)))
+def compare_facts(results: ForeignResults, scenario: Scenario) -> tuple[Finding, ...]:
+    """Return a finding for each fact in a file that contradicts the scenario, or one that none does."""
+    facts, warmup_s = results.facts, results.warmup_s
+    found = list(dict.fromkeys(_contradictions(facts, scenario, results.flow, warmup_s)))
     if found or not (facts or warmup_s is not None):
         return tuple(found)
     same = "sizes, options, windows and least round trips in the file are the scenario's, as far as they show"

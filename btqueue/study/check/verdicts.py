@@ -180,10 +180,10 @@ def check(
             f"there is nothing to compare with: {'; '.join(notes) or 'no engine was asked for'}"
         )
     findings = (
-        *compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s),
+        *compare_facts(found, scenario),
         *check_consistency(found, scenario),
         *shared_streams(found, scenario, many),
-        *check_spread(found, samples, 1 - confidence, rules),
+        *check_spread(found, samples, rules),
     )
     agreements = compare_all(found, samples, model, rules=rules, errors=errors)
     differing = [one for one in agreements if one.verdict == "differs"]

@@ -197,9 +197,9 @@ def test_the_errors_are_those_of_the_model_that_answered():
 def test_replications_that_vary_too_little_are_doubted():
     ours = {"rtt_s": np.random.default_rng(3).normal(1, 0.1, 20)}
     narrow, fair = (Quantity("rtt_s", 1.0, half_width=width, replications=10) for width in (0.001, 0.07))
-    (found,) = check_spread(ForeignResults("t", "CSV", {"rtt_s": narrow}), ours, 0.01, RULES)
+    (found,) = check_spread(ForeignResults("t", "CSV", {"rtt_s": narrow}), ours, RULES)
     assert found.status == "doubtful" and "too optimistic" in found.sentence
-    assert check_spread(ForeignResults("t", "CSV", {"rtt_s": fair}), ours, 0.01, RULES) == ()
+    assert check_spread(ForeignResults("t", "CSV", {"rtt_s": fair}), ours, RULES) == ()
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def captured(tmp_path_factory) -> Path:
 
 def told(path: Path, against: Scenario) -> dict[str, tuple[str, str]]:
     found = read_results(path, against)
-    return {one.check: (one.status, one.sentence) for one in compare_facts(found.facts, against, found.flow)}
+    return {one.check: (one.status, one.sentence) for one in compare_facts(found, against)}
 
 
 def test_all_facts_of_a_capture_are_those_of_its_scenario(captured):
@@ -111,7 +111,8 @@ def test_segments_that_messages_do_not_fill_say_nothing_against_an_mss_that_was_
 
     def sizes(one: Facts, mss: int) -> list[str]:
         against = messages.with_(transport__mss_bytes=mss, transport__receive_window_segments=20)
-        return [each.sentence for each in compare_facts([one], against, 1) if "mss" in each.check]
+        of = ForeignResults("run.pcap", "packet capture", {}, flow=1, facts=(one,))
+        return [each.sentence for each in compare_facts(of, against) if "mss" in each.check]
 
     assert sizes(small, 536) == sizes(fact, 536) == sizes(small, 548) == []
     assert sizes(small, 500) == ["the capture says 536, the scenario 500"]

@@ -262,7 +262,7 @@ def test_a_warm_up_that_the_file_names_is_compared_with_the_scenarios(tmp_path):
         path = written(tmp_path, LEAST_CSV.replace(",60\n", f",{warmup}\n"))
         found = read_results(path, scenario)
         assert found.measured_from_start == (warmup == 0)
-        (one,) = compare_facts(found.facts, scenario, found.flow, warmup_s=found.warmup_s)
+        (one,) = compare_facts(found, scenario)
         assert told == one.status or told in one.sentence
         assert one.check == ("facts" if warmup == 60 else "run.warmup_s")
 
