@@ -90,8 +90,6 @@ class ScenarioError(ValueError):
         if isinstance(problems, str):
             problems = Problem(problems, key, value, guess=guess)
         self.problems: tuple[Problem, ...] = (problems,) if isinstance(problems, Problem) else tuple(problems)
-        if not self.problems:
-            raise TypeError("a ScenarioError needs at least one problem")
         first = self.problems[0]
         self.key, self.value, self.guess = first.key, first.value, first.guess
         super().__init__(str(self))

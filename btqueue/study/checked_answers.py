@@ -352,21 +352,16 @@ def check_points(
     checks = dict(sorted(checks.items()))
     replaced = {number: _noted(known[number], check=str(check)) for number, check in checks.items() if check}
     wrong = {number for number, check in checks.items() if check and check.verdict == "not confirmed"}
-    owners = [numbers[chosen[place]] for place in nearest]
-    around = [number for number, owner in zip(numbers, owners, strict=True) if owner in wrong]
+    owner_of = {number: numbers[chosen[place]] for number, place in zip(numbers, nearest, strict=True)}
+    around = [number for number in numbers if owner_of[number] in wrong]
     if not around:
         return CheckedPoints(checks, replaced, 0)
     notes(f"simulating {len(around):,} points near those where theory is not confirmed")
     simulated = 0
-    owner_of = dict(zip(numbers, owners, strict=True))
     for one in evaluator(numbers=around, engines=("precise",)):
         answer, owner = one.answers["precise"], owner_of[one.number]
         if answer.failure is None:
-            why = (
-                str(checks[owner])
-                if owner == one.number
-                else f"at the nearest point checked: {checks[owner]}"
-            )
+            why = f"{'' if owner == one.number else 'at the nearest point checked: '}{checks[owner]}"
             kept = replaced.get(one.number, known[one.number]).answers["solve"].notes.get("check", "")
             replaced[one.number] = _noted(replace(one, answers={"solve": answer}), why=[why], check=kept)
             simulated += 1

@@ -228,7 +228,7 @@ def simulated(
     if failure is None and math.isnan(objective.mean):
         failure = Failure("no value", "the simulation gives no value of the objective here")
     slacks = [(c.slack(one.mean), one.ci95) for c, one in zip(task.constraints, sides, strict=True)]
-    bounds = tuple(bound_verdict(*slack) for slack in slacks)
+    bounds: tuple[Bound, ...] = tuple(bound_verdict(*slack) for slack in slacks)
     needed = tuple(
         replications_to_decide(*slack, len(samples[0])) if bound == "open" else math.nan
         for slack, bound in zip(slacks, bounds, strict=True)
@@ -288,7 +288,7 @@ def paired_p_value(differences: np.ndarray) -> float:
         return math.nan
     if np.ptp(kept) == 0:
         return float(kept[0] == 0)
-    return float(ttest_1samp(kept, 0.0).pvalue)
+    return float(ttest_1samp(kept, 0.0)[1])
 
 
 def _judged(task: Task, points: Sequence[Simulated]) -> list[Simulated]:

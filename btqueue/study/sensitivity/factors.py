@@ -83,8 +83,6 @@ def factors(
         raise ScenarioError(f"a spread of {share:.0%}: give more than 0 % and less than 100 %")
     ranges = {key: _range(key, given) for key, given in (spread or {}).items()}
     wanted = list(numeric_keys(scenario)) if keys is None else list(dict.fromkeys([*keys, *ranges]))
-    if keys is None and not wanted:
-        raise ScenarioError("the scenario has no key that holds a number")
     values = {key: _number(scenario, key) for key in [*wanted, *ranges]}
     for key in (*(keys or ()), *ranges):
         scenario.changed({key: values[key]})  # refuses a key that says nothing about the scenario
