@@ -34,8 +34,7 @@ def sweep(
     from btqueue.cli import sweep_report as work
     from btqueue.cli.files import AnswerFirst
 
-    quantities = work.quantities(call.base, metric)
-    metrics = tuple(dict.fromkeys(map(str, quantities)))
+    metrics = work.shown_metrics(call.base, metric)
     files = AnswerFirst(plot=call.plot, force=call.force)
     if not over:
         raise BadInput("--over: name a key and its values, as in --over polling.limit=1..25")
@@ -45,10 +44,9 @@ def sweep(
     if cluster is not None and call.threads is not None:
         raise BadInput(f"--threads: the cluster {cluster} has its own")
     began = time.perf_counter()
-    named = [one.name for one in quantities] if metric else ()
     with files:
-        wanted = {"over": over, "engine": engine, "check": check, "cluster": cluster, "metrics": named}
-        found = work.run(call, files, quantities, wanted)
+        wanted = {"over": over, "engine": engine, "check": check, "cluster": cluster}
+        found = work.run(call, files, wanted | {"metrics": metrics if metric else ()})
         work.require(metrics if metric else (), found)
         wall_s = time.perf_counter() - began
         if call.plot is not None and found.attrs["answered"]:

@@ -18,14 +18,14 @@ from btqueue.cli.tables import Screen, new_table
 from btqueue.network.numba_cache import interpreted
 from btqueue.progress_bars import bars
 from btqueue.scenario import METRICS, Scenario
-from btqueue.scenario.expressions import Quantity, parse_metric
+from btqueue.scenario.expressions import parse_metric
 from btqueue.scenario.problems import field_at
 from btqueue.study import Estimate
 from btqueue.study.checked_answers import in_words
 from btqueue.study.comparison import axis_label
 from btqueue.study.provenance import as_document
 from btqueue.study.sweep import SweepInterrupted, failures, sweep
-from btqueue.study.sweep_files import table, with_quantities
+from btqueue.study.sweep_files import table
 from btqueue.study.sweep_store import StoreError, Unwritten, journal_path
 from btqueue.study.tables import number, with_interval
 
@@ -37,12 +37,13 @@ MOST_REASONS = 5
 """Reasons for failures that are shown."""
 
 
-def quantities(base: Scenario, metrics: Sequence[str] | None) -> list[Quantity]:
-    """Return the metrics to show, or quantities made of them."""
-    return [parse_metric(text, "--metric", base) for text in metrics or DEFAULT_METRICS]
+def shown_metrics(base: Scenario, metrics: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the metrics to show, or quantities made of them, as expressions write them."""
+    every = (str(parse_metric(text, "--metric", base)) for text in metrics or DEFAULT_METRICS)
+    return tuple(dict.fromkeys(every))
 
 
-def run(call: Call, files: AnswerFirst, quantities: Sequence[Quantity], wanted: dict[str, Any]) -> xr.Dataset:
+def run(call: Call, files: AnswerFirst, wanted: dict[str, Any]) -> xr.Dataset:
     """Run the sweep with progress; turn failures into messages."""
     keep_compiled_models()
     wanted |= {"check": wanted["check"] and not interpreted(), "out": call.out, "force": call.force}
@@ -54,10 +55,10 @@ def run(call: Call, files: AnswerFirst, quantities: Sequence[Quantity], wanted: 
             found = sweep(call.base, workers=call.threads, **told, **wanted)
         if call.out is not None:
             files.written["out"] = str(call.out)
-        return with_quantities(found, quantities)
+        return found
     except Unwritten as error:
         files.failures.append(BadInput(f"--out {error}"))
-        return with_quantities(error.dataset, quantities)
+        return error.dataset
     except StoreError as error:
         raise BadInput(f"--out {error}") from None
     except SweepInterrupted as interruption:

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -23,6 +23,7 @@ from btqueue.study.summary import PARTS, Estimate, flows_without_goodput, labels
 if TYPE_CHECKING:
     import xarray as xr
 
+    from btqueue.scenario.expressions import Quantity
     from btqueue.scenario.metrics import Results
 
 Engine = Literal["solve", "theory", "simulate", "precise", "check"]
@@ -78,6 +79,12 @@ class Answer:
     def means(self) -> dict[str, float]:
         """Mean of each metric."""
         return {name: value.mean for name, value in self.metrics.items()}
+
+    def with_quantities(self, quantities: Iterable[Quantity]) -> Answer:
+        """Return the answer with quantities among its metrics, named as an expression writes them."""
+        there = [one for one in quantities if one.name in self.metrics and str(one) not in self.metrics]
+        added = {str(one): self.metrics[one.name].of(one) for one in there}
+        return replace(self, metrics={**self.metrics, **added})
 
     def mean(self, metric: str) -> float:
         """Return the mean of a metric; NaN if there is none."""

@@ -26,6 +26,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.expressions import Quantity
 from btqueue.simulator.traces.extras import require
 from btqueue.study.evaluate import (
     Answer,
@@ -51,6 +52,7 @@ class Question(NamedTuple):
     base: Scenario
     engines: tuple[Engine, ...]
     metrics: tuple[str, ...]
+    quantities: tuple[Quantity, ...] = ()
 
     def answer(self, number: int, changes: Mapping[str, Any], threads: int | None) -> PointResult:
         """Return the answers at a point; "solve" beside "simulate" is theory alone."""
@@ -62,7 +64,8 @@ class Question(NamedTuple):
         found: dict[Engine, Answer] = {}
         for engine in self.engines:
             asked = alone if engine == "solve" else engine
-            found[engine] = evaluate(scenario, asked, threads=threads, metrics=self.metrics)
+            answer = evaluate(scenario, asked, threads=threads, metrics=self.metrics)
+            found[engine] = answer.with_quantities(self.quantities)
         return PointResult(number, found)
 
     def failed(self, number: int, failure: Failure) -> PointResult:
@@ -280,6 +283,7 @@ def map_points(
     numbers: Sequence[int] | None = None,
     cluster: str | None = None,
     metrics: Sequence[str] = (),
+    quantities: Sequence[Quantity] = (),
 ) -> Generator[PointResult]:
     """Evaluate many points and yield them as they are finished, in any order.
 
@@ -292,6 +296,7 @@ def map_points(
         numbers: which of the points; all by default.
         cluster: address of a dask scheduler ("tcp://host:8786"), in place of own processes.
         metrics: that every answer by "solve" is to have; see `btqueue.study.evaluate.theory_or_simulation`.
+        quantities: that are added to the metrics of every answer.
 
     A point whose process dies is tried once more, then it is a failure of kind "worker". Closing the iterator
     (or Ctrl-C) ends all processes; results do not depend on where or in which order points are evaluated.
@@ -300,7 +305,7 @@ def map_points(
         KeyboardInterrupt: by Ctrl-C; the points yielded before stay valid.
     """
     wanted = range(len(points)) if numbers is None else numbers
-    question = Question(base, tuple(engines), tuple(metrics))
+    question = Question(base, tuple(engines), tuple(metrics), tuple(quantities))
     if cluster is not None:
         return map_on_cluster(question, points, wanted, cluster)
     return _on_this_machine(question, points, wanted, workers)

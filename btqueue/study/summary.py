@@ -18,6 +18,8 @@ from btqueue.simulator.statistics.student import student_half_width
 if TYPE_CHECKING:
     import xarray as xr
 
+    from btqueue.scenario.expressions import Quantity
+
 Hypothesis = TypeVar("Hypothesis", bound=Hashable)
 
 PARTS = ("flow", "link", "queue")
@@ -45,6 +47,12 @@ class Estimate:
     ci95s: tuple[float, ...] = ()
     samples: tuple[float, ...] = ()
     each: np.ndarray | None = field(default=None, repr=False, compare=False)
+
+    def of(self, quantity: Quantity) -> Estimate:
+        """Return the estimate of a quantity of this metric, over the same replications."""
+        each = np.array(self.samples)[:, None] if self.each is None else self.each
+        samples = quantity.over(each)
+        return Estimate(quantity.of(self), over_replications(samples).ci95, samples=tuple(samples.tolist()))
 
 
 NOTHING = Estimate(math.nan)

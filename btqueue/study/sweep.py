@@ -24,6 +24,7 @@ from typing import Any, Literal
 import xarray as xr
 
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.expressions import parse_metric
 from btqueue.scenario.topology import topology
 from btqueue.simulator.scope import require_simulated
 from btqueue.study.checked_answers import CheckedPoints, check_points
@@ -71,8 +72,8 @@ def sweep(
         engine: "auto" (theory; a point at which that does not stand is simulated until it is known, see
             `btqueue.study.evaluate.simulated_to_precision`), "simulate" or "both" (theory alone beside
             simulation).
-        metrics: with "auto", metrics that every point is to have, as ``["delay_s"]``: a point at which theory
-            gives one of them no value is simulated, too.
+        metrics: metrics, or quantities such as ``"p95(delay_s, sensors)"``, which become variables of this
+            name. With "auto", a point at which theory gives one of the metrics no value is simulated, too.
         check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
             simulate all points around those that are not confirmed (`btqueue.study.checked_answers`).
         out: file for the result: .nc (netCDF) or .csv.
@@ -101,12 +102,21 @@ def sweep(
         raise ScenarioError(f'engine is "auto", "simulate" or "both", not {engine!r}')
     engines: tuple[Engine, ...] = known[engine]
     check = check and engines == ("solve",)
-    chosen, named = grid(over), sorted(set(metrics)) if engine == "auto" else []
+    chosen, quantities = grid(over), [parse_metric(text, "--metric", scenario) for text in metrics]
+    names = [one.name for one in quantities] if engine == "auto" else []
+    named = {*names, *(str(one) for one in quantities if str(one) != one.name)}
     require_one_point(scenario, chosen, engines)
-    what = definition(scenario, chosen, engines, checked=check, metrics=named)
+    what = definition(scenario, chosen, engines, checked=check, metrics=sorted(named))
     say = notes or (lambda message: None)
     ask = partial(
-        map_points, scenario, chosen, engines=engines, workers=workers, cluster=cluster, metrics=named
+        map_points,
+        scenario,
+        chosen,
+        engines=engines,
+        workers=workers,
+        cluster=cluster,
+        metrics=names,
+        quantities=quantities,
     )
     finish = partial(_finished, scenario, chosen, engines, what)
     tell = progress or (lambda done, total: None)

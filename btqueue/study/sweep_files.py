@@ -22,8 +22,8 @@ import xarray as xr
 
 from btqueue.files import UnusableFile, read_bytes, require_writable, written_whole
 from btqueue.scenario import METRICS, describe
-from btqueue.scenario.expressions import Quantity
 from btqueue.scenario.problems import closest
+from btqueue.study.comparison import metric_name
 from btqueue.study.evaluate import PARTS, Engine, PointResult
 from btqueue.study.points import Points
 from btqueue.study.sweep_store import StoreError, Unwritten, journal_path, what_differs
@@ -104,7 +104,8 @@ def assemble(
                 texts[name][where] = found if isinstance(found, str) else "; ".join(found)
     suffixes = ["", *(f"_per_{part}" for part in PARTS)]
     order = [f"{name}{suffix}{ci95}" for name in METRICS for suffix in suffixes for ci95 in ("", "_ci95")]
-    found = {name: variables[name] for name in (*order, *NOTES) if name in variables}
+    quantities = [name for name in variables if name not in (*order, *NOTES)]
+    found = {name: variables[name] for name in (*order, *quantities, *NOTES) if name in variables}
     told = (name for name, text in texts.items() if name in TEXTS[:2] or any(one for one in text.flat))
     found |= {name: (dims, texts[name].astype(str)) for name in told}
     dataset = xr.Dataset(found, _coordinates(points, engines, parts))
@@ -134,41 +135,6 @@ def _parts(results: Iterable[PointResult]) -> dict[str, list[str]]:
     return {part: names for part, names in found.items() if names}
 
 
-def with_quantities(dataset: xr.Dataset, quantities: Iterable[Quantity]) -> xr.Dataset:
-    """Return a sweep's dataset with a variable for each quantity, named as an expression writes it.
-
-    The half-width of a mean or a sum is the mean or the sum of the half-widths of the flows. It is right
-    where all flows rise and fall together, and too wide otherwise.
-    """
-    added = {}
-    for quantity in quantities:
-        name, each = str(quantity), ""
-        for part in PARTS:
-            each = f"_per_{part}" if f"{quantity.name}_per_{part}" in dataset else each
-        if name in dataset or quantity.name not in dataset:
-            continue
-        means = dataset[quantity.name + each]
-        widths = dataset.get(f"{quantity.name}{each}_ci95", means * np.nan)
-        if not each:  # one flow in all, or points with different numbers of flows
-            means, widths = means.expand_dims(flow=1, axis=-1), widths.expand_dims(flow=1, axis=-1)
-        dims, shape = means.dims[:-1], means.shape[:-1]
-        rows = zip(*(one.values.reshape(-1, means.shape[-1]) for one in (means, widths)), strict=True)
-        found = np.array([_with_width(quantity, *row) for row in rows]).reshape(*shape, 2)
-        attrs = {"units": quantity.unit, "long_name": name}
-        added[name] = (dims, found[..., 0], attrs)
-        if np.isfinite(found[..., 1]).any():
-            added[f"{name}_ci95"] = (dims, found[..., 1], attrs)
-    return dataset.assign(added)
-
-
-def _with_width(quantity: Quantity, means: np.ndarray, widths: np.ndarray) -> tuple[float, float]:
-    value = float(quantity.over(means[None])[0])
-    if quantity.aggregate in ("min", "max"):
-        of_it = widths[means == value]
-        return value, float(of_it[0]) if of_it.size else math.nan
-    return value, float(quantity.over(widths[None])[0])
-
-
 def _coordinates(points: Points, engines: Sequence[Engine], parts: Mapping[str, list[str]]) -> dict[str, Any]:
     """Return the values of keys, the engines, and the numbers and names of flows, links and queues."""
     found: dict[str, Any] = {**points.coordinates(), "engine": list(engines)}
@@ -182,12 +148,15 @@ def _coordinates(points: Points, engines: Sequence[Engine], parts: Mapping[str, 
 
 
 def _described(dataset: xr.Dataset) -> xr.Dataset:
-    """Put units and names on the metrics, and on those of single flows, links and queues."""
+    """Put units and names on the metrics, on those of single flows, links and queues, and on quantities."""
     dataset = describe(dataset)
     for name, variable in dataset.data_vars.items():
         base, per, _ = str(name).partition("_per_")
         if per and base in METRICS:
             variable.attrs |= {"units": METRICS[base].unit, "long_name": METRICS[base].long_name}
+        stem = str(name).removesuffix("_ci95")
+        if stem not in METRICS and (base := metric_name(stem)) in METRICS:
+            variable.attrs |= {"units": METRICS[base].unit, "long_name": stem}
     return dataset
 
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from command_line import failure, run
 
-from btqueue import solve
+from btqueue import simulate, solve
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_metric, parse_quantity
 from btqueue.scenario.topology import topology
 from btqueue.study.dimensioning.problem import parse_constraint
-from btqueue.study.summary import Estimate
+from btqueue.study.summary import Estimate, student_half_width
 from btqueue.study.sweep import sweep
-from btqueue.study.sweep_files import with_quantities
 
 DOWNLOAD = {"from": "c1", "to": "p1.1", "name": "download", "law": "greedy"}
 SENSORS = [
@@ -128,17 +127,19 @@ def test_names_that_nobody_has_are_refused_with_those_that_exist(text, words):
     assert words in str(error.value)
 
 
-def test_a_sweep_has_values_of_groups_with_the_half_widths_of_their_flows():
+def test_a_sweep_has_values_of_groups_and_their_intervals_over_replications():
     base = WARD.with_(run__precision_of="goodput_kbps[download]")
-    found = sweep(base, over={"traffic.message_bytes": [100, 200]}, workers=1)
+    texts = ["sum(goodput_kbps, sensors)", "goodput_kbps[download]"]
+    over = {"traffic.message_bytes": [100, 200]}
+    found = sweep(base, over, engine="simulate", metrics=texts, workers=1)
     assert found["group"].values.tolist() == ["download", "sensors", "sensors", "sensors"]
-    found["goodput_kbps_per_flow_ci95"] = found.goodput_kbps_per_flow * 0 + 1.5
-    texts = ("sum(goodput_kbps, sensors)", "goodput_kbps[download]")
-    both = with_quantities(found, [parse_metric(text, "test", base) for text in texts])
-    of_sensors = found.goodput_kbps_per_flow.isel(flow=slice(1, None)).sum("flow")
-    np.testing.assert_allclose(both["sum(goodput_kbps, sensors)"], of_sensors)
-    np.testing.assert_allclose(both["sum(goodput_kbps, sensors)_ci95"], 4.5)
-    np.testing.assert_array_equal(both["goodput_kbps[download]"], found.goodput_kbps_per_flow.sel(flow=1))
+    assert found[texts[0]].attrs == {"units": "kbit/s", "long_name": texts[0]}
+    alone = simulate(base.with_(traffic__message_bytes=200)).goodput_kbps
+    for text, samples in zip(texts, (alone[:, 1:].sum("flow"), alone[:, 0]), strict=True):
+        assert float(found[text][1]) == pytest.approx(float(samples.mean()))
+        assert float(found[f"{text}_ci95"][1]) == pytest.approx(student_half_width(samples.values))
+    solved = sweep(base, over, metrics=texts, workers=1)
+    assert np.isfinite(solved[texts[0]]).all()
 
 
 def test_commands_carry_names_and_refuse_unknown_ones(tmp_path):

@@ -25,7 +25,7 @@ from btqueue.study.evaluate import FIRST, Answer, Engine, Failure, answer_of, ev
 from btqueue.study.many_points import map_points
 from btqueue.study.points import Progress
 from btqueue.study.sensitivity.factors import LINKS, SHARE, Factor, coordinates, keys_in_lists
-from btqueue.study.summary import NOTHING, Estimate, student_half_width
+from btqueue.study.summary import NOTHING, student_half_width
 
 DEFAULT_METRICS = ("goodput_kbps", "rtt_s", "delay_s", "segment_loss", "timeouts_per_s")
 """Metrics studied by default, if they have a value; the message delay only of a source with a load."""
@@ -64,19 +64,10 @@ class Solver:
                 again = evaluate(self.scenario, "simulate", threads=None)
                 self.answer = replace(again, notes={**notes, **again.notes, "why": notes["why"]})
         self.quantities = chosen_metrics(metrics, self.answer.metrics, scenario)
-        self.answer = self.extended(self.answer)
+        self.answer = self.answer.with_quantities(self.quantities.values())
         self._workers, self._progress = workers, progress
         self._known: dict[tuple[tuple[str, Any], ...], Answer] = {(): self.answer}
         self._asked = self._done = 0
-
-    def extended(self, answer: Answer) -> Answer:
-        """Return an answer with the quantities to study among its metrics."""
-        found = dict(answer.metrics)
-        for name, quantity in self.quantities.items():
-            if name not in found and (value := found.get(quantity.name)) is not None:
-                samples = () if value.each is None else tuple(quantity.over(value.each).tolist())
-                found[name] = Estimate(quantity.of(value), samples=samples)
-        return replace(answer, metrics=found)
 
     @property
     def simulated(self) -> bool:
@@ -117,8 +108,9 @@ class Solver:
         missing = {place: dict(place) for place in map(_place, points) if place not in self._known}
         places, wanted = list(missing), list(missing.values())
         self.count(asked=len(wanted))
-        for result in map_points(self.scenario, wanted, engines=(engine,), workers=self._workers):
-            self._known[places[result.number]] = self.extended(result.answers[engine])
+        more = {"workers": self._workers, "quantities": tuple(self.quantities.values())}
+        for result in map_points(self.scenario, wanted, engines=(engine,), **more):
+            self._known[places[result.number]] = result.answers[engine]
             self.count(done=1)
 
     def count(self, *, asked: int = 0, done: int = 0) -> None:
