@@ -15,7 +15,15 @@ from rich.text import Text
 
 from btqueue.files import printable
 from btqueue.study.summary import Estimate
-from btqueue.study.tables import CLOSE_BY, INSIDE, OUTSIDE, limit_lines, table, with_interval
+from btqueue.study.tables import (
+    CLOSE_BY,
+    INSIDE,
+    OUTSIDE,
+    limit_lines,
+    limits_of_both,
+    table,
+    with_interval,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,12 +94,11 @@ def answer_table(
     every: bool,
 ) -> None:
     """Print the answer: a solution, a simulation, or both side by side; `check_lines` come after."""
-    lines = list[str]()
+    answers = [answer.results for answer in (simulated, solved) if answer is not None]
+    lines = limits_of_both(*answers) if len(answers) > 1 else limit_lines(answers[0])
     if simulated is not None:
-        lines += [*limit_lines(simulated.results), *_simulation_lines(scenario, simulated)]
-        lines += _warnings("simulation", simulated)
+        lines += [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
     if solved is not None:
-        lines += [] if simulated else limit_lines(solved.results)
         lines += [
             _model_line(solved),
             *(_usual_error(solved) if simulated else []),

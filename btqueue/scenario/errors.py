@@ -6,8 +6,9 @@ together by one :class:`ScenarioError`, so that a user can mend a file in a sing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from btqueue.files import printable
 
@@ -103,6 +104,23 @@ class ScenarioError(ValueError):
     def __reduce__(self) -> tuple[type[ScenarioError], tuple[tuple[Problem, ...]]]:
         """Let the error cross process borders with all of its problems."""
         return type(self), (self.problems,)
+
+
+def all_read(reads: Iterable[Callable[[], Any]]) -> list[Any]:
+    """Return all that is read.
+
+    Raises:
+        ScenarioError: something cannot be read; with the problems of all that cannot.
+    """
+    found, problems = list[Any](), list[Problem]()
+    for read in reads:
+        try:
+            found.append(read())
+        except ScenarioError as error:
+            problems += error.problems
+    if problems:
+        raise ScenarioError(problems)
+    return found
 
 
 class NotBuiltYet(ScenarioError):

@@ -10,14 +10,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, get_origin
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.errors import shown
+from btqueue.scenario.errors import all_read, shown
 from btqueue.scenario.overrides import parse_sets
 from btqueue.scenario.problems import NUMBER, known_field, parts_of, without_unit, wrong_value
 
@@ -107,7 +107,7 @@ def keyed_values(over: Mapping[str, Any] | Iterable[str], option: str = "") -> l
                 )
                 raise ScenarioError(message.strip(), key, text)
             pairs.append((key.strip(), values.strip()))
-    names = [known_key(key) for key, _ in pairs]
+    names = all_read(partial(known_key, key) for key, _ in pairs)
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise ScenarioError(f"{twice[0]} is given twice: list all of its values once", twice[0])
     return pairs
@@ -352,7 +352,9 @@ def grid(over: Over) -> Points:
         ScenarioError: a key is unknown or given twice, values cannot be read or are none for the key, or
             there are too many points.
     """
-    axes = {key: values_of(key, parse_values(key, values)) for key, values in keyed_values(over)}
+    pairs = keyed_values(over)
+    read = all_read(partial(parse_values, *pair) for pair in pairs)
+    axes = {key: values_of(key, spread) for (key, _), spread in zip(pairs, read, strict=True)}
     if not axes:
         raise ScenarioError("there is nothing to go over: name a key and its values")
     found = Points(tuple(axes), tuple(axes.values()))

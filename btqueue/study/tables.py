@@ -96,6 +96,13 @@ def spread(least: float, greatest: float) -> str:
     return f"{number(least)} to {number(greatest)}" if least < greatest else ""
 
 
+def limits_of_both(simulated: Results | xr.Dataset, solved: Results | xr.Dataset) -> list[str]:
+    """Return the limits of the flows by simulation, and behind them the lines of the model that differ."""
+    ours = limit_lines(simulated)
+    heads = (line.split(": ", 1) for line in limit_lines(solved) if line not in ours)
+    return [*ours, *(f"{head}, in the model: {rest}" for head, rest in heads)]
+
+
 def limit_lines(results: Results | xr.Dataset) -> list[str]:
     """Return the limits of the flows: a line for a group with the same limit, else one for each flow."""
     found = results.attrs.get("limited_by", ())

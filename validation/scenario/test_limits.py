@@ -216,6 +216,11 @@ def test_tables_and_documents_show_the_limits_of_flows_and_groups(tmp_path):
         found = json.loads(run(*words, "--json").stdout)[engine]["limited_by"]
         assert [one["kind"] for one in found] == ["slots", "load", "load"]
     assert compare(ward).attrs["model_limited_by"][0]["kind"] == "slots"
+    both = [line for line in run("compare", words[1], "--quiet").stdout.splitlines() if "limited by" in line]
+    assert both == limit_lines(simulate(ward)) + [
+        f"limited by, {group}, in the model: {limit['line']}"
+        for group, limit in zip(("download", "sensors"), solve(ward).attrs["limited_by"], strict=False)
+    ]
 
 
 @pytest.mark.parametrize("engine", [solve, simulate])

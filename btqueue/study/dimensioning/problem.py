@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from btqueue.scenario import Scenario, ScenarioError
-from btqueue.scenario.errors import shown
+from btqueue.scenario.errors import all_read, shown
 from btqueue.scenario.expressions import Linear, check_units, number_of_key, parse_expression, parse_quantity
 from btqueue.scenario.polling import DISCIPLINES
 from btqueue.study.points import Interval, Over, is_number, keyed_values, label, parse_values, values_of
@@ -78,9 +79,8 @@ def parse_choices(choose: Over) -> tuple[Choice, ...]:
     pairs = keyed_values(choose, "--choose")
     if not pairs:
         raise ScenarioError("there is nothing to choose: name a key, as in --choose polling.limit=1..25")
-    found = []
-    for key, values in pairs:
-        spread = parse_values(key, values)
+    found, read = [], all_read(partial(parse_values, *pair) for pair in pairs)
+    for (key, _), spread in zip(pairs, read, strict=True):
         if isinstance(spread, Interval) and spread.open:
             if not spread.whole:
                 found.append(Choice(key, interval=spread))
@@ -257,10 +257,11 @@ def task_of(
             "compete, as in --pareto 'goodput_kbps, delay_s'"
         )
     ((option, aim),) = given
-    aims = aims_of(aim, base, option)
     texts = [subject_to] if isinstance(subject_to, str) else list(subject_to)
-    constraints = tuple(parse_constraint(text, base) for text in texts)
-    choices = parse_choices(choose)
+    bounds = (partial(parse_constraint, text, base) for text in texts)
+    reads = partial(aims_of, aim, base, option), partial(parse_choices, choose), *bounds
+    aims, choices, *read = all_read(reads)
+    constraints = tuple[Constraint, ...](read)
     chosen = {choice.key: choice.ordered for choice in choices}
     named = [
         *((f"--{option} {shown(one.text)}", key) for one in aims for key in one.expression.keys),

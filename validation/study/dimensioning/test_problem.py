@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from btqueue.scenario import ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_expression
 from btqueue.study.dimensioning.problem import parse_constraint
+from btqueue.study.points import grid
 from btqueue.study.summary import Estimate
 
 
@@ -97,3 +98,19 @@ def test_what_cannot_be_read_is_said_in_words(question, words):
         dimension_by(solver, **{"choose": "polling.limit=1..5", **question})
     assert words in str(caught.value)
     assert not solver.asked
+
+
+def test_all_that_cannot_be_read_is_said_at_once():
+    with pytest.raises(ScenarioError) as caught:
+        dimension_by(
+            CountingSolver(tent),
+            maximize="godput_kbps",
+            subject_to=["rtt_s", "loudness <= 3", "rtt_s <= 1"],
+            choose={"polling.limit": "1..x", "traffic.load_kbps": "3..1"},
+        )
+    problems = [problem.message for problem in caught.value.problems]
+    for words, problem in zip(("godput_kbps", "1..x", "3..1", '"rtt_s"', "loudness"), problems, strict=True):
+        assert words in problem
+    with pytest.raises(ScenarioError) as caught:
+        grid(["polling.limt=1..3", "trafic.load_kbps=1..3"])
+    assert len(caught.value.problems) == 2
