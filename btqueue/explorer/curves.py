@@ -1,6 +1,7 @@
 """Answers for the page: a first curve at once, then all of its points, then simulated ones behind them.
 
-Theory answers first, a point after the other: two threads would take turns, since most of theory is Python.
+The first curve is a sketch: one short simulated run a point, which takes milliseconds where theory may take a
+second. Theory follows, a point after the other: two threads would take turns, since most of theory is Python.
 A simulation that takes the place of theory, where theory does not stand, follows in a thread of its own, so
 that no slider waits for it. Answers are kept: a slider that goes back finds its curve finished. A request
 that is dropped leaves at most two points under way.
@@ -14,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +28,20 @@ from btqueue.study.points import scenario_with
 POINTS = 50
 """Of a curve."""
 
-FIRST_S = 0.03
+FIRST_S = 0.05
 """After so long (s) the first curve is sent, with the points that are there by then."""
+
+PATIENCE_S = 0.2
+"""After so long (s) no further point of the first curve is waited for: theory begins."""
+
+SHORTER, SOONER = 8.0, 4.0
+"""The run of a sketch is as many times shorter than the scenario's, and its warm-up so many times."""
 
 AGAIN_S = 0.25
 """Time (s) between two curves that are not yet complete."""
+
+RANKED_S = 2.0
+"""Time (s) after which the keys are sorted by the effects that are known by then."""
 
 SIMULATED = 7
 """Simulated points of a curve."""
@@ -47,17 +58,19 @@ class Curve(NamedTuple):
         answers: the answer at `places[n]`, by n; answers still to come are missing.
         wall_s: seconds since the curve was asked for.
         drafts: how many of the answers are theory's where it does not stand; simulations will replace them.
+        sketched: numbers of the answers that are of one short run; theory will replace them.
     """
 
     places: tuple[float, ...]
     answers: dict[int, Answer]
     wall_s: float
     drafts: int = 0
+    sketched: frozenset[int] = frozenset()
 
     @property
     def complete(self) -> bool:
         """Whether every place has its last answer, or its failure."""
-        return len(self.answers) == len(self.places) and not self.drafts
+        return len(self.answers) == len(self.places) and not (self.drafts or self.sketched)
 
 
 class Desk:
@@ -67,18 +80,20 @@ class Desk:
         """Start with nothing known."""
         self._solving = ThreadPoolExecutor(2, "solve")
         self._simulating = ThreadPoolExecutor(1, "simulate")
+        self._sketching = ThreadPoolExecutor(1, "sketch")
         self._known: dict[tuple[Engine, Scenario], Answer] = {}
 
     def close(self) -> None:
         """Begin no further point."""
         self._solving.shutdown(wait=False, cancel_futures=True)
         self._simulating.shutdown(wait=False, cancel_futures=True)
+        self._sketching.shutdown(wait=False, cancel_futures=True)
 
-    async def answer(self, scenario: Scenario, engine: Engine = "solve") -> Answer:
+    async def answer(self, scenario: Scenario, engine: Engine = "solve", *, sketch: bool = False) -> Answer:
         """Return an engine's answer for a scenario; failures are answers, too."""
         if (known := self._known.get((engine, scenario))) is not None:
             return known
-        pool = self._solving if engine == "theory" else self._simulating
+        pool = self._sketching if sketch else self._solving if engine == "theory" else self._simulating
         return await asyncio.get_running_loop().run_in_executor(pool, self._found, scenario, engine)
 
     def _found(self, scenario: Scenario, engine: Engine) -> Answer:
@@ -92,22 +107,25 @@ class Desk:
     async def curve(
         self, scenario: Scenario, key: str, places: tuple[float, ...]
     ) -> AsyncGenerator[Curve, None]:
-        """Yield a curve along a key: by theory first, then with simulations where theory does not stand.
+        """Yield a curve along a key: sketched, then by theory, then simulated where theory does not stand.
 
         The first curve has the points, two at least, that `FIRST_S` allows.
         """
-        began = time.perf_counter()
+        began, order = time.perf_counter(), spread_order(len(places))
         due = began + FIRST_S
-        found: dict[int, Answer] = {}
-        drafts: set[int] = set()
-        waiting: deque[tuple[int, Engine]] = deque((number, "theory") for number in spread_order(len(places)))
+        found = await self._sketch(scenario, key, {number: places[number] for number in order})
+        sketched, drafts = set(found), set[int]()
+        waiting: deque[tuple[int, Engine]] = deque((number, "theory") for number in order)
         under_way: dict[asyncio.Task[Answer], tuple[int, Engine]] = {}
         done: set[asyncio.Task[Answer]] = set()
 
         def curve() -> Curve:
-            return Curve(places, dict(found), time.perf_counter() - began, len(drafts))
+            return Curve(places, dict(found), time.perf_counter() - began, len(drafts), frozenset(sketched))
 
         try:
+            if len(found) > 1:
+                yield curve()
+                due = time.perf_counter() + AGAIN_S
             while waiting or under_way:
                 # A point that takes long must hold up neither the others nor their picture.
                 if waiting and (not under_way or (not done and len(under_way) < 2)):
@@ -120,6 +138,7 @@ class Desk:
                 for task in done:
                     (number, engine), answer = under_way.pop(task), task.result()
                     drafts.discard(number)
+                    sketched.discard(number)
                     if engine == "theory" or not answer.failure:
                         found[number] = answer
                     if engine == "theory" and (answer.failure or answer.notes.get("why")):
@@ -133,6 +152,31 @@ class Desk:
             for task in under_way:
                 task.cancel()
 
+    async def _sketch(self, scenario: Scenario, key: str, places: dict[int, float]) -> dict[int, Answer]:
+        """Return short simulated runs at the first places, as many as `FIRST_S` allows, two at least.
+
+        After `PATIENCE_S` there may be fewer. There are none where theory's answer is known already, where a
+        run cannot be shortened, because it has a schedule, and where the simulator does not cover a scenario.
+        """
+        run, found, due = scenario.run, dict[int, Answer](), time.perf_counter() + FIRST_S
+        duration_s = run.duration_s / SHORTER
+        warmup_s = duration_s if run.warmup_s == "auto" else run.warmup_s / SOONER
+        short = {"run.replications": 1, "run.duration_s": duration_s, "run.warmup_s": warmup_s}
+        short |= {} if run.precision is None else {"run.precision": None}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_S):
+                for number, value in places.items():
+                    whole = scenario_with(scenario, {key: value})
+                    if whole is None or scenario.traffic.load_schedule or ("theory", whole) in self._known:
+                        break
+                    answer = await self.answer(whole.changed(short), "simulate", sketch=True)
+                    if answer.failure:
+                        break
+                    found[number] = answer
+                    if len(found) > 1 and time.perf_counter() > due:
+                        break
+        return found
+
     async def answer_at(self, scenario: Scenario, key: str, value: float, engine: Engine = "solve") -> Answer:
         """Return an engine's answer for the scenario with one key changed."""
         try:
@@ -140,15 +184,22 @@ class Desk:
         except ScenarioError as error:
             return Answer(failure=failure_of(error))
 
-    async def effects(self, scenario: Scenario) -> dict[str, float]:
-        """Return the effect of each key, the largest first; one point at a time, after the curves."""
-        base = await self.answer(scenario)
-        found = {}
-        for key, changes in changes_to_try(scenario).items():
-            valid = filter(None, (scenario_with(scenario, change) for change in changes))
+    async def effects(self, scenario: Scenario) -> AsyncGenerator[dict[str, float]]:
+        """Yield the effects of the keys tried by then: first after `RANKED_S`, at last of all keys.
+
+        The wait doubles each time. Keys that the scenario's file gives are tried first.
+        """
+        base, found = await self.answer(scenario), dict[str, float]()
+        began, wait_s = time.perf_counter(), RANKED_S
+        every = changes_to_try(scenario)
+        for key in sorted(every, key=lambda key: bool(scenario.origin(key))):
+            valid = filter(None, (scenario_with(scenario, change) for change in every[key]))
             others = [await self.answer(one) for one in valid]
             found[key] = effect(base, others)
-        return dict(sorted(found.items(), key=lambda one: -one[1]))
+            if time.perf_counter() > began + wait_s:
+                yield found
+                wait_s *= 2.0
+        yield found
 
 
 def places_between(low: float, high: float, whole: bool, count: int = POINTS) -> tuple[float, ...]:

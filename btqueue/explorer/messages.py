@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from btqueue.explorer.controls import Control
@@ -65,6 +66,7 @@ def told_curve(curve: Curve, groups: Sequence[str] = ()) -> dict[str, Any]:
     """
     failures = [one.failure for one in curve.answers.values() if one.failure is not None]
     numbers = sorted(curve.answers)
+    kinds = ["short run" if number in curve.sketched else _kind(curve.answers[number]) for number in numbers]
     values = [_values(curve.answers[number], groups) for number in numbers]
     metrics = {
         name: [finite(one.get(name, math.nan)) for one in values]
@@ -76,12 +78,21 @@ def told_curve(curve: Curve, groups: Sequence[str] = ()) -> dict[str, Any]:
         "of": len(curve.places),
         "complete": curve.complete,
         "drafts": curve.drafts,
-        "simulated": sum(one.notes.get("answered_by") == "simulation" for one in curve.answers.values()),
+        "kinds": kinds,
+        "sketched": len(curve.sketched),
+        "simulated": kinds.count("simulated"),
         "doubted": sum(bool(one.notes.get("warnings")) for one in curve.answers.values()),
         "wall_ms": round(1000 * curve.wall_s, 1),
         "problem": str(failures[0]) if failures else "",
         "metrics": metrics,
     }
+
+
+def _kind(answer: Answer) -> str:
+    """Return who has answered, and whether theory doubts its answer."""
+    if answer.notes.get("answered_by") == "simulation":
+        return "simulated"
+    return "solved, in doubt" if answer.notes.get("why") else "solved"
 
 
 def _values(answer: Answer, groups: Sequence[str]) -> dict[str, float]:
@@ -123,6 +134,7 @@ def metrics_told() -> dict[str, dict[str, str]]:
     return {name: {"title": one.long_name, "unit": one.unit} for name, one in METRICS.items()}
 
 
+@lru_cache(maxsize=8)
 def picture(scenario: Scenario) -> dict[str, Any]:
     """Return nodes with places in a square of side 1, and the links between them."""
     import networkx as nx

@@ -11,6 +11,7 @@ import hmac
 import json
 import secrets
 import socket
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from importlib.resources import files
@@ -38,6 +39,9 @@ NAMES = (HOST, "localhost")
 
 PAGE = {"/": ("index.html", "text/html"), "/explorer.js": ("explorer.js", "text/javascript")}
 PAGE |= {"/explorer.css": ("explorer.css", "text/css")}
+
+SWITCH_S = 5e-4
+"""Time (s) after which a point of theory lets other threads run: a first curve must not wait for it."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -104,12 +108,15 @@ class Explorer:
             axis = axis_of(self.turned)
             told_scenario(self.scenario, self.turned)
             places = places_between(axis["low"], axis["high"], takes_whole_numbers(axis["along"]))
-            await anext(self.desk.curve(self.scenario, axis["along"], places))
+            async for curve in self.desk.curve(self.scenario, axis["along"], places):
+                if len(curve.answers) > len(curve.sketched):
+                    break
 
         asyncio.run(first())
 
     def serve(self, listening: socket.socket) -> None:
         """Serve until Ctrl-C."""
+        sys.setswitchinterval(SWITCH_S)
         config = uvicorn.Config(
             self.app, log_level="warning", access_log=False, ws="websockets-sansio", ws_max_size=2**18,
             timeout_graceful_shutdown=1,
@@ -198,7 +205,8 @@ class Explorer:
 
         async def ranked() -> None:
             if message.get("rank"):
-                await tell("ranking", **about, effects=await self.desk.effects(base))
+                async for effects in self.desk.effects(base):
+                    await tell("ranking", **about, effects=effects)
 
         async def simulated() -> None:
             if not message.get("simulate"):

@@ -22,6 +22,12 @@ MOST_CURVES = len(DASHES)
 """In one panel; a second key with more values makes a heat map."""
 MOST_PANELS = 12
 """In one figure."""
+IN_DOUBT, PLAYED = "theory, in doubt", "simulated in place of theory"
+MARKED: dict[str, dict[str, Any]] = {
+    IN_DOUBT: {"marker": "x", "markersize": 6, "linestyle": ""},
+    PLAYED: {"marker": "o", "markersize": 4.5, "linestyle": ""},
+}
+"""Looks of points that are not theory's alone."""
 BAND = 0.18
 """Opacity of the band that shows a 95 % interval."""
 
@@ -30,9 +36,10 @@ def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",)
     """Return a figure of a sweep, a row of panels for each metric.
 
     Over one key: a line, with a band for the simulator's 95 % intervals; both engines in one panel if both
-    were run. Over two keys: a line for each value of the second key, or of the first if only this one holds
-    names (few); if the second key has many values, a heat map for each engine that has values. Over a third
-    key: a panel for each of its values.
+    were run. Points at which theory doubts its answer are crosses, points simulated in its place are filled.
+    Over two keys: a line for each value of the second key, or of the first if only this one holds names
+    (few); if the second key has many values, a heat map for each engine that has values. Over a third key: a
+    panel for each of its values.
 
     Args:
         dataset: result of `btqueue.study.sweep.sweep`.
@@ -87,7 +94,7 @@ def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",)
 def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, engines: Sequence[str]) -> None:
     """Draw one line for each value of the second key, with bands, and both engines if there are two."""
     labels, places = _scale(axes, "x", dataset, keys[0])
-    curves = dataset[keys[1]].values if len(keys) > 1 else [None]
+    curves, looks = dataset[keys[1]].values if len(keys) > 1 else [None], set[str]()
     for number, curve in enumerate(curves):
         one = dataset if curve is None else dataset.sel({keys[1]: curve})
         name = "" if curve is None else _short(curve)
@@ -99,6 +106,10 @@ def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, en
             if not np.isfinite(mean).any():
                 continue
             simulated = both and engine == "simulate"
+            marked = _marked(chosen)
+            looks |= marked.keys()
+            for look, points in marked.items():
+                axes.plot(places[points], mean[points], color=colour, zorder=4, **MARKED[look])
             axes.plot(
                 places, mean, color=colour, label=" ".join(part for part in (name, engine) if part),
                 linestyle="" if simulated else DASHES[number % len(DASHES)], linewidth=1.3,
@@ -113,8 +124,19 @@ def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, en
                     )
     axes.set_ylabel(axis_label(metric))
     axes.set_xlabel(labels)
-    if len(curves) > 1 or len(engines) > 1:
+    for look in sorted(looks):
+        axes.plot([], [], color="#555555", label=look, **MARKED[look])
+    if len(curves) > 1 or len(engines) > 1 or looks:
         axes.legend(title=keys[1] if len(keys) > 1 else None, fontsize=7.5, title_fontsize=7.5)
+
+
+def _marked(dataset: xr.Dataset) -> dict[str, np.ndarray]:
+    """Return which points are simulated in place of theory, and at which theory doubts its answer."""
+    if "answered_by" not in dataset or "why" not in dataset:
+        return {}
+    by, doubted = dataset["answered_by"].values, dataset["why"].values != ""
+    found = {IN_DOUBT: (by == "theory") & doubted, PLAYED: (by == "simulation") & doubted}
+    return {look: points for look, points in found.items() if points.any()}
 
 
 def _heat_map(figure: Figure, axes: Axes, dataset: xr.Dataset, x: str, y: str, metric: str) -> None:

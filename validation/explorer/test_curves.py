@@ -10,7 +10,7 @@ import pytest
 
 import btqueue as bt
 from btqueue.explorer import curves as module
-from btqueue.explorer.controls import axis_of, controls, effect
+from btqueue.explorer.controls import axis_of, changes_to_try, controls, effect
 from btqueue.explorer.curves import Curve, Desk, places_between, spread_order
 from btqueue.explorer.messages import told_answer, told_curve, told_scenario
 from btqueue.study.evaluate import Answer, Failure
@@ -37,6 +37,9 @@ def test_failures_leave_gaps_and_are_told():
 PICONET = bt.load("venugopal-2006/piconet")
 
 
+NO_SKETCH = Answer(failure=Failure("not built", "none"))
+
+
 def drawn(monkeypatch, evaluate, key, places, seen):
     """Return the answers of each curve that is drawn with this evaluation; `seen` is awaited after each."""
 
@@ -48,7 +51,12 @@ def drawn(monkeypatch, evaluate, key, places, seen):
         desk.close()
         return found
 
-    monkeypatch.setattr(module, "evaluate", lambda changed, engine, threads: evaluate(changed))
+    monkeypatch.setattr(module, "FIRST_S", 0.01)
+    monkeypatch.setattr(
+        module,
+        "evaluate",
+        lambda changed, engine, threads: evaluate(changed) if engine == "theory" else NO_SKETCH,
+    )
     return asyncio.run(draw())
 
 
@@ -59,6 +67,8 @@ def test_where_theory_does_not_stand_it_is_a_draft_until_the_simulation_is_there
         limit = changed.polling.limit
         if engine == "theory":
             return Answer({"rtt_s": Estimate(limit)}, notes={"why": ["a law doubts it"] if limit > 2 else []})
+        if engine == "simulate":
+            return Answer(failure=Failure("not built", "no sketch"))
         assert engine == "precise" and limit > 2 and drawn.wait(30)
         if limit == 5:  # which the simulator does not cover: theory's answer stays
             return Answer(failure=Failure("not built", "none"))
@@ -78,6 +88,57 @@ def test_where_theory_does_not_stand_it_is_a_draft_until_the_simulation_is_there
     assert (draft["metrics"]["rtt_s"][:2], draft["complete"]) == ([1, 2], False) and draft["drafts"] > 0
     assert (last["metrics"]["rtt_s"], last["complete"]) == ([1, 2, 30, 40, 5], True)
     assert (last["drafts"], last["simulated"]) == (0, 2)
+
+
+def test_the_first_curve_is_one_short_run_a_point_until_theory_is_there(monkeypatch):
+    seen, runs = threading.Event(), set()
+
+    def evaluate(changed, engine, threads):
+        if engine == "theory":
+            assert seen.wait(30)
+        else:
+            runs.add((changed.run.replications, changed.run.duration_s, changed.run.warmup_s))
+        return Answer({"rtt_s": Estimate(changed.polling.limit / (1 if engine == "theory" else 10))})
+
+    async def draw(desk):
+        told = []
+        async for curve in desk.curve(PICONET, "polling.limit", (1, 2, 3)):
+            told.append(told_curve(curve))
+            seen.set()
+        return told
+
+    async def twice():
+        desk = Desk()
+        found = await draw(desk), await draw(desk)
+        desk.close()
+        return found
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    for name in ("FIRST_S", "PATIENCE_S"):
+        monkeypatch.setattr(module, name, 5.0)  # however slow the machine is
+    (first, *_, last), again = asyncio.run(twice())
+    assert (first["metrics"]["rtt_s"], first["sketched"], first["complete"]) == ([0.1, 0.2, 0.3], 3, False)
+    assert first["kinds"] == ["short run"] * 3
+    assert (last["metrics"]["rtt_s"], last["kinds"], last["complete"]) == ([1, 2, 3], ["solved"] * 3, True)
+    assert runs == {(1, PICONET.run.duration_s / 8, PICONET.run.warmup_s / 4)}
+    assert all(one["kinds"] == ["solved"] * 3 for one in again[-1:]) and not again[0]["sketched"]
+
+
+def test_keys_are_sorted_while_they_are_tried_and_those_of_the_file_are_tried_first(monkeypatch):
+    def evaluate(changed, engine, threads):
+        return answer(goodput_kbps=changed.polling.limit)
+
+    async def ranked():
+        desk = Desk()
+        found = [dict(effects) async for effects in desk.effects(PICONET)]
+        desk.close()
+        return found
+
+    monkeypatch.setattr(module, "evaluate", evaluate)
+    monkeypatch.setattr(module, "RANKED_S", 1e-9)
+    first, *_, last = asyncio.run(ranked())
+    assert len(first) < len(last) == len(changes_to_try(PICONET)) and not PICONET.origin(next(iter(first)))
+    assert [key for key, effect in last.items() if effect] == ["polling.limit"]
 
 
 def test_the_first_curve_does_not_wait_for_a_slow_point_and_the_last_has_all(monkeypatch):

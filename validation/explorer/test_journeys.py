@@ -352,6 +352,22 @@ def test_14_flows_that_differ_have_their_colours_and_their_rows(visit, address):
     delays = [row.split("\t")[0] for row in rows if row.startswith("message delay,")]
     assert "message delay, sensors" in delays and "message delay, download" not in delays
     assert float(goodput["goodput, download"]) > 100 > float(goodput["goodput, sensors"])
-    page.locator("#bounds").fill("delay_s <= 0.1, delay_p95_s <= 0.2")  # groups have a line of their mean
-    expect(page.locator("line.bound")).to_have_count(1)
-    expect(page.locator("#said")).to_have_text("No chart shows delay_p95_s.")
+    # groups have a line of their mean and of their 95th percentile
+    entries = page.locator("figure").nth(2).locator(".legend span").all_inner_texts()
+    assert [entry.partition(" ")[2] for entry in entries] == ["sensors", "sensors, 95 %"]
+    page.locator("#bounds").fill("delay_s <= 0.1, delay_p95_s <= 0.2, delay_p50_s <= 0.2")
+    expect(page.locator("line.bound")).to_have_count(2)
+    expect(page.locator("#said")).to_have_text("No chart shows delay_p50_s.")
+
+
+def test_15_stretches_at_which_theory_is_in_doubt_are_pale(visit):
+    page = visit()
+    settled(page, state="done")  # all that theory doubts is simulated by now
+    expect(page.locator("path.curve.doubted")).to_have_count(0)
+    doubted = page.evaluate("""() => {
+        const { curve } = sides.A;
+        curve.kinds = curve.kinds.map((_, number) => number === 10 ? "solved, in doubt" : "solved");
+        draw();
+        return [...document.querySelectorAll("path.curve.doubted")].map((one) => one.getAttribute("d"));
+    }""")
+    assert len(doubted) >= 6 and all(path.count("M") == path.count("L") == 2 for path in doubted)

@@ -112,3 +112,20 @@ def test_the_same_figure_is_the_same_file_in_each_format(tmp_path, suffix, begin
     for file in files:
         save(sweep_figure(dataset({A: 3, B: 9})), file)
     assert files[0].read_bytes() == files[1].read_bytes() and begin in files[0].read_bytes()[:40]
+
+
+def test_points_that_theory_doubts_or_leaves_to_the_simulator_are_marked():
+    data = dataset({A: 3})
+    data["answered_by"] = A, ["theory", "theory", "simulation"]
+    data["why"] = A, ["", "a law doubts it", "a law doubts it"]
+    (axes,) = panels(sweep_figure(data))
+    crosses, filled, _, *_ = axes.lines
+    assert (crosses.get_marker(), crosses.get_xydata().tolist()) == ("x", [[2, 101]])
+    assert (filled.get_marker(), filled.get_xydata().tolist()) == ("o", [[3, 102]])
+    legend = axes.get_legend()
+    assert legend is not None
+    texts = [text.get_text() for text in legend.get_texts()]
+    assert texts == ["simulated in place of theory", "theory, in doubt"]
+    data["why"] = A, ["", "", ""]
+    (axes,) = panels(sweep_figure(data))
+    assert axes.get_legend() is None and len(axes.lines) == 1

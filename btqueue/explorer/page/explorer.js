@@ -76,7 +76,8 @@ function ask(side, options = {}) {
 function state(side, name) {
   side.section.dataset.state = name;
   const curve = side.curve, words = { waiting: "solving…", draft: "a first curve by theory; the other points follow", complete: "model complete", done: "complete" };
-  by(".state", side.section).textContent = words[name] + (curve && name !== "waiting" ? ` (${curve.solved - curve.drafts} of ${curve.of} points)` : "")
+  if (curve?.sketched) words.draft = "a first curve by one short simulated run a point; theory follows";
+  by(".state", side.section).textContent = words[name] + (curve && name !== "waiting" ? ` (${curve.solved - curve.drafts - curve.sketched} of ${curve.of} points)` : "")
     + (name === "complete" && by("#simulate").checked ? "; simulating…" : "");
 }
 
@@ -131,12 +132,12 @@ const HEARD = {
   },
   ranking(message, side) {
     side.effects = message.effects;
-    side.ranked = true;
+    side.ranked = side.controls.every(({ key }) => key in side.effects);
     const form = by("form", side.section); // nothing moves under the pointer
     if (form.matches(":hover")) form.addEventListener("pointerleave", () => drawControls(side), { once: true });
     else drawControls(side);
     const best = ranked(side).find((control) => control.low !== null);
-    if (side.axisIsFirst && side.effects[side.along] === 0 && best) { goAlong(side, best.key); drawAxis(side); } // a greedy source has no load
+    if (side.ranked && side.axisIsFirst && side.effects[side.along] === 0 && best) { goAlong(side, best.key); drawAxis(side); } // a greedy source has no load
   },
   problem(message, side) { trouble(side, message.message); state(side, "done"); side.section.dataset.state = "refused"; by(".state", side.section).textContent = "refused"; answered(side); },
   done(_, side) { state(side, "done"); },
@@ -152,7 +153,8 @@ function doubt(side) {
   const played = side.answer?.answered_by === "simulation", who = played ? "The simulation" : "The model";
   const here = played ? [`Simulated, because theory does not stand here: ${side.answer.why.join("; ")}.`] : [];
   here.push(...(side.answer?.warnings ?? []).map((words) => `${who} warns here: ${words}.`));
-  const { doubted = 0, simulated = 0, solved = 0, drafts = 0 } = side.curve ?? {};
+  const { doubted = 0, simulated = 0, solved = 0, drafts = 0, sketched = 0 } = side.curve ?? {};
+  if (sketched) here.push(`${sketched} of ${solved} points are of one short simulated run.`);
   if (drafts) here.push(`At ${drafts} of ${solved} points theory does not stand; simulations will replace it.`);
   if (simulated) here.push(`${simulated} of ${solved} points of the lines are simulated.`);
   if (doubted) here.push(`There are warnings at ${doubted} of ${solved} points of the lines.`);
@@ -280,16 +282,18 @@ const bounds = () => writtenBounds().map((text) => text.match(BOUND)).filter(Boo
 
 function heading(name) {
   const [metric, ...queue] = name.split(" ");
-  return queue.length ? queue.join(" ").replaceAll("_", " ") : metrics[metric]?.title || metric;
+  return queue.length ? queue.join(" ").replaceAll("_", " ") + (isPercentile(metric) ? ", 95 %" : "") : metrics[metric]?.title || metric;
 }
 
+const isPercentile = (metric) => metric.endsWith("_p95_s");
 const partOf = (name) => name.split(" ").slice(1).join(" ");
 const groupsOf = (side) => Object.keys(side.curve?.metrics || {}).filter((name) => name.startsWith("goodput_kbps ")).map(partOf);
 
 function panelNames(side, title, names) {
   const parts = Object.keys(side.curve?.metrics || {}).filter((name) => BY_PART.includes(title) && name.startsWith(`${names[0]} `));
-  const wanted = parts.length ? parts : names;
-  return wanted.filter((name) => side.curve.metrics[name]?.some((value) => value !== null)).slice(0, 7);
+  const most = `${names[0].slice(0, -2)}_p95_s`; // beside the mean of a group, its 95th percentile
+  const shown = (every) => every.filter((name) => side.curve.metrics[name]?.some((value) => value !== null)).slice(0, 7);
+  return parts.length ? [...shown(parts), ...shown(parts.map((name) => name.replace(names[0], most)))] : shown(names);
 }
 
 function simulatedOf(message, name) {
@@ -321,7 +325,7 @@ function linesOf(drawn, title, names) {
 function heights(lines, limits, begin, end) { // logarithmic where the values span a decade; at most four are shown
   const all = [...limits.map(({ value }) => value), ...lines.flatMap(({ values, points }) => [
     ...values, ...points.flatMap(({ mean, ci95 }) => [mean, mean + Math.min(ci95 || 0, mean)])])].filter(Number.isFinite);
-  const [least, most] = [Math.min(...all), Math.max(...all, 1e-9)];
+  const [least, most] = [Math.min(...all), Math.max(...all) || 1];
   return least > 0 && most >= 10 * least ? scale(Math.max(least, most / 1e4) / 1.15, most * 1.15, true, begin, end) : scale(0, most * 1.05, false, begin, end);
 }
 
@@ -345,21 +349,22 @@ function chart(drawn, title, names) {
   const legend = made("div", { class: "legend" });
   for (const { side: of, name, values, points } of lines) {
     const group = groupsOf(of).indexOf(partOf(name)); // which has its colour in each chart
-    const look = `s${(group < 0 ? named.indexOf(name) : group) % 7}${of === side ? "" : " other"}`, words = `${drawn.length > 1 ? `${of.name}: ` : ""}${heading(name)}`;
-    let path = "", pen = "M";
+    const look = `s${(group < 0 ? named.indexOf(name) : group) % 7}${of === side ? "" : " other"}${group < 0 || !isPercentile(name.split(" ")[0]) ? "" : " percentile"}`, words = `${drawn.length > 1 ? `${of.name}: ` : ""}${heading(name)}`;
+    let stands = "", doubted = "", before = null; // a stretch that ends at a point in doubt is in doubt
     values.forEach((value, number) => {
-      if (value === null || (y.log && value <= 0)) { pen = "M"; return; }
-      path += `${pen}${x.at(of.curve.places[number]).toFixed(1)} ${within(value).toFixed(1)}`;
-      pen = "L";
+      if (value === null || (y.log && value <= 0)) { before = null; return; }
+      const here = `${x.at(of.curve.places[number]).toFixed(1)} ${within(value).toFixed(1)}`, doubt = of.curve.kinds[number] === "solved, in doubt";
+      if (before) { if (doubt || before.doubt) doubted += `M${before.here}L${here}`; else stands += `${stands.endsWith(before.here) ? "" : `M${before.here}`}L${here}`; }
+      before = { here, doubt };
     });
-    svg.append(made("path", { class: `curve ${look}`, d: path }));
+    for (const [path, kind] of [[stands, ""], [doubted, " doubted"]]) if (path) svg.append(made("path", { class: `curve ${look}${kind}`, d: path }));
     for (const { x: at, mean, ci95 } of points) {
       const dot = made("circle", { class: `dot ${look}`, cx: x.at(at), cy: within(mean), r: 4 });
       dot.append(made("title", {}, `${words}: ${interval({ mean, ci95 })} at ${short(at)}`));
       svg.append(made("line", { class: `bar ${look}`, x1: x.at(at), x2: x.at(at), y1: within(mean - (ci95 || 0)), y2: within(mean + Math.min(ci95 || 0, mean)) }), dot);
     }
     const entry = made("span");
-    entry.append(made("b", { class: look, "aria-hidden": "true" }, of === side ? "▬ " : "┅ "), words);
+    entry.append(made("b", { class: look, "aria-hidden": "true" }, of !== side ? "┅ " : look.endsWith("percentile") ? "─ " : "▬ "), words);
     legend.append(entry);
   }
   const read = made("p", { class: "key read" }); // values at the pointer
@@ -445,7 +450,7 @@ function figureOf(side) {
   document.body.append(whole); // styles are computed only inside the page
   for (const element of whole.querySelectorAll("*")) {
     const style = getComputedStyle(element);
-    for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-family"]) element.setAttribute(name, style.getPropertyValue(name));
+    for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"]) element.setAttribute(name, style.getPropertyValue(name));
     element.removeAttribute("class");
   }
   whole.remove();
@@ -454,12 +459,12 @@ function figureOf(side) {
 }
 
 function dataOf(side) {
-  const lines = [["engine", side.along, "metric", "unit", "mean", "ci95"]], unit = (name) => metrics[name.split(" ")[0]].unit;
+  const lines = [["engine", side.along, "metric", "unit", "mean", "ci95", "answer"]], unit = (name) => metrics[name.split(" ")[0]].unit;
   for (const [name, values] of Object.entries(side.curve.metrics)) values.forEach((value, place) => {
-    if (value !== null) lines.push(["solve", side.curve.places[place], name, unit(name), value, ""]);
+    if (value !== null) lines.push(["solve", side.curve.places[place], name, unit(name), value, "", side.curve.kinds[place].replace(",", "")]);
   });
   for (const one of side.simulated) for (const [name, { mean, ci95 }] of Object.entries(one.metrics)) {
-    if (mean !== null) lines.push(["simulate", one.place, name, unit(name), mean, ci95 ?? ""]);
+    if (mean !== null) lines.push(["simulate", one.place, name, unit(name), mean, ci95 ?? "", "simulated"]);
   }
   return lines.map((line) => line.join(",")).join("\n") + "\n";
 }
