@@ -9,9 +9,15 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
 from typing import Protocol
+
+AGAIN_S = 0.1
+"""Time (s) between two pictures of a bar in a notebook."""
 
 
 class Bar(Protocol):
@@ -36,8 +42,11 @@ def progress(title: str = "points", total: float | None = None) -> Iterator[Bar 
 @contextmanager
 def bars(*, quiet: bool = False) -> Iterator[Callable[..., Bar | None]]:
     """Yield a function that makes bars; a hidden one is shown when it first advances."""
-    if quiet or not (sys.stderr.isatty() or "IPython" in sys.modules):
+    if quiet or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         yield lambda title, **_: None
+        return
+    if "ipykernel" in sys.modules:
+        yield lambda title, *, total=None, hidden=True: _InNotebook(title, total, hidden)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -57,3 +66,36 @@ def bars(*, quiet: bool = False) -> Iterator[Callable[..., Bar | None]]:
             return advance
 
         yield make
+
+
+@dataclass
+class _InNotebook:
+    """A bar in the output of a notebook's cell; call it as a `Bar`."""
+
+    title: str
+    total: float | None
+    hidden: bool
+    done: float = 0.0
+    _due_s = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.hidden:
+            self._show()
+
+    def __call__(self, done: float, total: float | None = None, /) -> None:
+        self.done, self.total = (self.done + done, self.total) if total is None else (done, total)
+        if time.monotonic() >= self._due_s or (self.total and self.done >= self.total):
+            self._show()
+
+    def __repr__(self) -> str:
+        return f"{self.title}: {self.done:,.0f}" + (f" of {self.total:,.0f}" if self.total else "")
+
+    def _repr_html_(self) -> str:
+        of = f' max="{self.total:g}" value="{self.done:g}"' if self.total else ""
+        return f"{escape(repr(self))} <progress{of}></progress>"
+
+    def _show(self) -> None:
+        from IPython.display import display, update_display
+
+        known, self._due_s = self._due_s > 0.0, time.monotonic() + AGAIN_S
+        (update_display if known else display)(self, display_id=f"btqueue-{id(self)}")

@@ -2,7 +2,9 @@
 
 import pickle
 import re
+import sys
 from html import unescape
+from types import ModuleType
 from typing import Any, cast
 
 import matplotlib.figure
@@ -60,6 +62,23 @@ def test_a_figure_is_a_picture_in_a_cell():
     for figure in figures:
         assert isinstance(figure, matplotlib.figure.Figure)
         assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_a_bar_in_a_notebook_is_drawn_again_in_its_place(monkeypatch):
+    """Rich asked for ipywidgets in a warning, and drew nothing without them."""
+    drawn: list[tuple[str, str, str]] = []
+    display = ModuleType("IPython.display")
+    for name in ("display", "update_display"):
+        setattr(display, name, lambda bar, display_id, name=name: drawn.append((name, display_id, repr(bar))))
+    for name, module in {"ipykernel": ModuleType("ipykernel"), "IPython.display": display}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    with bt.progress("simulating", total=2) as bar:
+        simulated = bt.simulate(SHORT, progress=bar, threads=1)
+    assert simulated.sizes["replication"] == 2 and bar is not None
+    assert [name for name, *_ in drawn] == ["display", *["update_display"] * (len(drawn) - 1)]
+    assert len({place for _, place, _ in drawn}) == 1
+    assert (drawn[0][2], drawn[-1][2]) == ("simulating: 0 of 2", "simulating: 2 of 2")
+    assert cast(Any, bar)._repr_html_() == 'simulating: 2 of 2 <progress max="2" value="2"></progress>'
 
 
 def test_sensitivity_has_one_door_for_all_methods():
