@@ -33,6 +33,7 @@ class Control(NamedTuple):
         high: right end of a slider, None for a choice.
         whole: whether a slider takes whole numbers only.
         choices: values of a choice; empty for a slider.
+        given: whether the scenario's file gives the key; such keys are shown before effects are known.
     """
 
     key: str
@@ -42,11 +43,13 @@ class Control(NamedTuple):
     high: float | None = None
     whole: bool = False
     choices: tuple[Any, ...] = ()
+    given: bool = False
 
 
 def controls(scenario: Scenario) -> list[Control]:
     """Return a control for each key of the network that holds a number or has named values."""
-    return [*_sliders(scenario), *_choices(scenario)]
+    every = (*_sliders(scenario), *_choices(scenario))
+    return [control._replace(given=not scenario.origin(control.key)) for control in every]
 
 
 def axis_of(found: list[Control]) -> dict[str, Any]:

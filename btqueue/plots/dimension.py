@@ -19,8 +19,8 @@ from btqueue.study.dimensioning.search import Candidate
 
 FEASIBLE, INFEASIBLE, SIMULATED, WINNER = PALETTE[0], "#999999", PALETTE[1], PALETTE[4]
 """Colours; each kind of point also has a different marker."""
-LINE = 95
-"""Letters in a line below the title."""
+LINE, HIGH = 95, 30
+"""Letters in a line below the title, and of the label of a vertical axis."""
 FAINT = "#9fc5e0"
 """Of points that meet all bounds, and that others beat."""
 LOOKS: dict[str, dict[str, Any]] = {
@@ -71,7 +71,7 @@ def dimension_figure(found: Dimensioning, title: str = "") -> Figure:
         for panels, height in zip(grid, rows, strict=True):
             for place, panel in enumerate(panels):
                 _slice(panel, found, height, place)
-            panels[0].set_ylabel(height[0])
+            panels[0].set_ylabel(textwrap.fill(height[0], HIGH))
         for panel in grid[:-1].flat:
             panel.set_xlabel("")
         for panel, choice, width in zip(grid[0], choices, widths, strict=True):
@@ -144,7 +144,12 @@ def front_figure(found: Dimensioning, title: str = "") -> Figure:
 def _end_at_front(axes: Axes, found: Dimensioning, others: list[Candidate]) -> None:
     """End the axes half the length of the front beside it; the legend says how many points are beyond."""
     played = () if found.confirmation is None else found.confirmation.points
-    drawn = [(one.objective, one.sides[-1]) for one in played if one.failure is None]
+    drawn = [
+        [value.mean + way * np.nan_to_num(value.ci95) for value in (one.estimates[0], one.estimates[-1])]
+        for one in played
+        if one.failure is None
+        for way in (-1.0, 1.0)
+    ]
     both = np.array([*((one.objective, one.sides[-1]) for one in found.front), *drawn])
     low, high = both.min(axis=0), both.max(axis=0)
     low, high = low - (high - low) / 2.0, high + (high - low) / 2.0

@@ -100,8 +100,8 @@ const HEARD = {
     side.title = message.title;
     HEARD.text(message, side);
     by("h2", side.section).textContent = `${side.name}: ${message.title || "scenario"}`;
-    drawControls(side);
     Object.assign(side, message.axis);
+    drawControls(side);
     side.axisIsFirst = "along" in message.axis;
     drawAxis(side);
   },
@@ -217,16 +217,17 @@ function drawAxis(side) {
   by(".high", side.section).value = side.high;
 }
 
-const ranked = (side) => side.controls.slice().sort((one, other) => (side.effects[other.key] ?? 0) - (side.effects[one.key] ?? 0));
+const ranked = (side) => side.controls.slice().sort((one, other) => (side.effects[other.key] ?? other.given) - (side.effects[one.key] ?? one.given));
 
 function drawControls(side) {
   const focused = side.section.contains(document.activeElement) ? document.activeElement : null;
   side.boxes ||= {};
   const shown = { sliders: 0, choices: 0 };
   for (const control of ranked(side)) {
-    const kind = control.choices.length ? "choices" : "sliders", idle = side.ranked && side.effects[control.key] === 0;
+    const kind = control.choices.length ? "choices" : "sliders", effect = side.effects[control.key], idle = effect === 0;
+    const first = effect === undefined ? control.given || control.key === side.along : !idle; // what may have no effect is folded
     side.boxes[control.key] ||= controlBox(side, control);
-    const place = shown[kind]++ < SHOWN_FIRST[kind] && !idle ? ".first" : idle ? ".idle" : `.table${tableOf(control.key)}`;
+    const place = first && shown[kind]++ < SHOWN_FIRST[kind] ? ".first" : idle ? ".idle" : `.table${tableOf(control.key)}`;
     by(place, side.section).append(side.boxes[control.key]);
   }
   for (const box of side.section.querySelectorAll(".others > div")) box.hidden = !by(".control", box);
