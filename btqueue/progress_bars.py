@@ -12,12 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from html import escape
-from typing import Protocol
-
-AGAIN_S = 0.1
-"""Time (s) between two pictures of a bar in a notebook."""
+from typing import Any, Protocol
 
 
 class Bar(Protocol):
@@ -46,7 +42,7 @@ def bars(*, quiet: bool = False) -> Iterator[Callable[..., Bar | None]]:
         yield lambda title, **_: None
         return
     if "ipykernel" in sys.modules:
-        yield lambda title, *, total=None, hidden=True: _InNotebook(title, total, hidden)
+        yield _in_notebook
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -68,34 +64,19 @@ def bars(*, quiet: bool = False) -> Iterator[Callable[..., Bar | None]]:
         yield make
 
 
-@dataclass
-class _InNotebook:
-    """A bar in the output of a notebook's cell; call it as a `Bar`."""
+def _in_notebook(title: str, *, total: float | None = None, **_: bool) -> Bar:
+    """Return a bar in the output of a notebook's cell, which is drawn again every 0.1 s."""
+    from IPython.display import HTML, display
 
-    title: str
-    total: float | None
-    hidden: bool
-    done: float = 0.0
-    _due_s = 0.0
+    shown: Any = display(HTML(escape(title)), display_id=True)
+    known = due_s = 0.0
 
-    def __post_init__(self) -> None:
-        if not self.hidden:
-            self._show()
+    def advance(done: float, of: float | None = None, /) -> None:
+        nonlocal known, total, due_s
+        known, total = (known + done, total) if of is None else (done, of)
+        if time.monotonic() >= due_s or (total and known > 0.999 * total):
+            due_s = time.monotonic() + 0.1
+            bar, end = (f' max="{total}" value="{known}"', f" of {total:,.0f}") if total else ("", "")
+            shown.update(HTML(f"{escape(title)} <progress{bar}></progress> {known:,.0f}{end}"))
 
-    def __call__(self, done: float, total: float | None = None, /) -> None:
-        self.done, self.total = (self.done + done, self.total) if total is None else (done, total)
-        if time.monotonic() >= self._due_s or (self.total and self.done >= self.total):
-            self._show()
-
-    def __repr__(self) -> str:
-        return f"{self.title}: {self.done:,.0f}" + (f" of {self.total:,.0f}" if self.total else "")
-
-    def _repr_html_(self) -> str:
-        of = f' max="{self.total:g}" value="{self.done:g}"' if self.total else ""
-        return f"{escape(repr(self))} <progress{of}></progress>"
-
-    def _show(self) -> None:
-        from IPython.display import display, update_display
-
-        known, self._due_s = self._due_s > 0.0, time.monotonic() + AGAIN_S
-        (update_display if known else display)(self, display_id=f"btqueue-{id(self)}")
+    return advance

@@ -15,15 +15,7 @@ from rich.text import Text
 
 from btqueue.files import printable
 from btqueue.study.summary import Estimate
-from btqueue.study.tables import (
-    CLOSE_BY,
-    INSIDE,
-    OUTSIDE,
-    limit_lines,
-    limits_of_both,
-    table,
-    with_interval,
-)  # fmt: skip
+from btqueue.study.tables import CLOSE_BY, INSIDE, OUTSIDE, limit_lines, table, with_interval
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,8 +86,7 @@ def answer_table(
     every: bool,
 ) -> None:
     """Print the answer: a solution, a simulation, or both side by side; `check_lines` come after."""
-    answers = [answer.results for answer in (simulated, solved) if answer is not None]
-    lines = limits_of_both(*answers) if len(answers) > 1 else limit_lines(answers[0])
+    lines = limit_lines(*(answer.results for answer in (simulated, solved) if answer is not None))
     if simulated is not None:
         lines += [*_simulation_lines(scenario, simulated), *_warnings("simulation", simulated)]
     if solved is not None:

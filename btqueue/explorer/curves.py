@@ -31,12 +31,6 @@ POINTS = 50
 FIRST_S = 0.05
 """After so long (s) the first curve is sent, with the points that are there by then."""
 
-PATIENCE_S = 0.2
-"""After so long (s) no further point of the first curve is waited for: theory begins."""
-
-SHORTER, SOONER = 8.0, 4.0
-"""The run of a sketch is as many times shorter than the scenario's, and its warm-up so many times."""
-
 AGAIN_S = 0.25
 """Time (s) between two curves that are not yet complete."""
 
@@ -155,21 +149,20 @@ class Desk:
     async def _sketch(self, scenario: Scenario, key: str, places: dict[int, float]) -> dict[int, Answer]:
         """Return short simulated runs at the first places, as many as `FIRST_S` allows, two at least.
 
-        After `PATIENCE_S` there may be fewer. There are none where theory's answer is known already, where a
-        run cannot be shortened, because it has a schedule, and where the simulator does not cover a scenario.
+        After four times that there may be fewer. There are none where theory's answer is known already, where
+        loads have a schedule, which cannot be shortened, and where the simulator does not cover a scenario.
         """
-        run, found, due = scenario.run, dict[int, Answer](), time.perf_counter() + FIRST_S
-        duration_s = run.duration_s / SHORTER
-        warmup_s = duration_s if run.warmup_s == "auto" else run.warmup_s / SOONER
-        short = {"run.replications": 1, "run.duration_s": duration_s, "run.warmup_s": warmup_s}
-        short |= {} if run.precision is None else {"run.precision": None}
+        found, due = dict[int, Answer](), time.perf_counter() + FIRST_S
+        length_s = scenario.run.duration_s / 8
+        short = {"run.duration_s": length_s, "run.warmup_s": length_s / 4, "run.precision": None}
         with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(4 * FIRST_S):
                 for number, value in places.items():
                     whole = scenario_with(scenario, {key: value})
                     if whole is None or scenario.traffic.load_schedule or ("theory", whole) in self._known:
                         break
-                    answer = await self.answer(whole.changed(short), "simulate", sketch=True)
+                    one = whole.changed({**short, "run.replications": 1})
+                    answer = await self.answer(one, "simulate", sketch=True)
                     if answer.failure:
                         break
                     found[number] = answer

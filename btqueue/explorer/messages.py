@@ -53,7 +53,7 @@ def told_scenario(scenario: Scenario, found: list[Control]) -> dict[str, Any]:
         "title": scenario.title,
         "toml": scenario.to_toml(resolved=False),
         "controls": [control._asdict() for control in found],
-        "network": picture(scenario),
+        "network": picture(scenario),  # pyright: ignore[reportArgumentType]
     }
 
 

@@ -40,9 +40,6 @@ NAMES = (HOST, "localhost")
 PAGE = {"/": ("index.html", "text/html"), "/explorer.js": ("explorer.js", "text/javascript")}
 PAGE |= {"/explorer.css": ("explorer.css", "text/css")}
 
-SWITCH_S = 5e-4
-"""Time (s) after which a point of theory lets other threads run: a first curve must not wait for it."""
-
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -116,7 +113,7 @@ class Explorer:
 
     def serve(self, listening: socket.socket) -> None:
         """Serve until Ctrl-C."""
-        sys.setswitchinterval(SWITCH_S)
+        sys.setswitchinterval(5e-4)  # (s): a first curve waits less for theory under way
         config = uvicorn.Config(
             self.app, log_level="warning", access_log=False, ws="websockets-sansio", ws_max_size=2**18,
             timeout_graceful_shutdown=1,

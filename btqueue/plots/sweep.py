@@ -22,12 +22,8 @@ MOST_CURVES = len(DASHES)
 """In one panel; a second key with more values makes a heat map."""
 MOST_PANELS = 12
 """In one figure."""
-IN_DOUBT, PLAYED = "theory, in doubt", "simulated in place of theory"
-MARKED: dict[str, dict[str, Any]] = {
-    IN_DOUBT: {"marker": "x", "markersize": 6, "linestyle": ""},
-    PLAYED: {"marker": "o", "markersize": 4.5, "linestyle": ""},
-}
-"""Looks of points that are not theory's alone."""
+MARKED = {"theory, in doubt": "x", "simulated in place of theory": "o"}
+"""Markers of points that are not theory's alone."""
 BAND = 0.18
 """Opacity of the band that shows a 95 % interval."""
 
@@ -106,10 +102,9 @@ def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, en
             if not np.isfinite(mean).any():
                 continue
             simulated = both and engine == "simulate"
-            marked = _marked(chosen)
-            looks |= marked.keys()
-            for look, points in marked.items():
-                axes.plot(places[points], mean[points], color=colour, zorder=4, **MARKED[look])
+            for look, points in _marked(chosen).items():
+                looks.add(look)
+                axes.plot(places[points], mean[points], MARKED[look], color=colour, markersize=5.5, zorder=4)
             axes.plot(
                 places, mean, color=colour, label=" ".join(part for part in (name, engine) if part),
                 linestyle="" if simulated else DASHES[number % len(DASHES)], linewidth=1.3,
@@ -125,7 +120,7 @@ def _lines(axes: Axes, dataset: xr.Dataset, keys: Sequence[str], metric: str, en
     axes.set_ylabel(axis_label(metric))
     axes.set_xlabel(labels)
     for look in sorted(looks):
-        axes.plot([], [], color="#555555", label=look, **MARKED[look])
+        axes.plot([], [], MARKED[look], color="#555555", markersize=5.5, label=look)
     if len(curves) > 1 or len(engines) > 1 or looks:
         axes.legend(title=keys[1] if len(keys) > 1 else None, fontsize=7.5, title_fontsize=7.5)
 
@@ -135,8 +130,8 @@ def _marked(dataset: xr.Dataset) -> dict[str, np.ndarray]:
     if "answered_by" not in dataset or "why" not in dataset:
         return {}
     by, doubted = dataset["answered_by"].values, dataset["why"].values != ""
-    found = {IN_DOUBT: (by == "theory") & doubted, PLAYED: (by == "simulation") & doubted}
-    return {look: points for look, points in found.items() if points.any()}
+    found = zip(MARKED, ("theory", "simulation"), strict=True)
+    return {look: points for look, who in found if (points := (by == who) & doubted).any()}
 
 
 def _heat_map(figure: Figure, axes: Axes, dataset: xr.Dataset, x: str, y: str, metric: str) -> None:

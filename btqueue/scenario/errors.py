@@ -107,11 +107,7 @@ class ScenarioError(ValueError):
 
 
 def all_read(reads: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Return all that is read.
-
-    Raises:
-        ScenarioError: something cannot be read; with the problems of all that cannot.
-    """
+    """Return all that is read; a `ScenarioError` has the problems of all that cannot be read."""
     found, problems = list[Any](), list[Problem]()
     for read in reads:
         try:

@@ -96,15 +96,12 @@ def spread(least: float, greatest: float) -> str:
     return f"{number(least)} to {number(greatest)}" if least < greatest else ""
 
 
-def limits_of_both(simulated: Results | xr.Dataset, solved: Results | xr.Dataset) -> list[str]:
-    """Return the limits of the flows by simulation, and behind them the lines of the model that differ."""
-    ours = limit_lines(simulated)
-    heads = (line.split(": ", 1) for line in limit_lines(solved) if line not in ours)
-    return [*ours, *(f"{head}, in the model: {rest}" for head, rest in heads)]
-
-
-def limit_lines(results: Results | xr.Dataset) -> list[str]:
-    """Return the limits of the flows: a line for a group with the same limit, else one for each flow."""
+def limit_lines(results: Results | xr.Dataset, model: Results | xr.Dataset | None = None) -> list[str]:
+    """Return the limits of flows, or of groups with the same limit, then lines of a `model` that differ."""
+    if model is not None:
+        ours = limit_lines(results)
+        heads = (line.split(": ", 1) for line in limit_lines(model) if line not in ours)
+        return [*ours, *(f"{head}, in the model: {rest}" for head, rest in heads)]
     found = results.attrs.get("limited_by", ())
     names = labels_of(results, "flow_name")
     groups = labels_of(results, "group") or ("",) * len(names)

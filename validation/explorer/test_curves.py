@@ -114,13 +114,12 @@ def test_the_first_curve_is_one_short_run_a_point_until_theory_is_there(monkeypa
         return found
 
     monkeypatch.setattr(module, "evaluate", evaluate)
-    for name in ("FIRST_S", "PATIENCE_S"):
-        monkeypatch.setattr(module, name, 5.0)  # however slow the machine is
+    monkeypatch.setattr(module, "FIRST_S", 5.0)  # however slow the machine is
     (first, *_, last), again = asyncio.run(twice())
     assert (first["metrics"]["rtt_s"], first["sketched"], first["complete"]) == ([0.1, 0.2, 0.3], 3, False)
     assert first["kinds"] == ["short run"] * 3
     assert (last["metrics"]["rtt_s"], last["kinds"], last["complete"]) == ([1, 2, 3], ["solved"] * 3, True)
-    assert runs == {(1, PICONET.run.duration_s / 8, PICONET.run.warmup_s / 4)}
+    assert runs == {(1, PICONET.run.duration_s / 8, PICONET.run.duration_s / 32)}
     assert all(one["kinds"] == ["solved"] * 3 for one in again[-1:]) and not again[0]["sketched"]
 
 

@@ -120,8 +120,8 @@ def test_points_that_theory_doubts_or_leaves_to_the_simulator_are_marked():
     data["why"] = A, ["", "a law doubts it", "a law doubts it"]
     (axes,) = panels(sweep_figure(data))
     crosses, filled, _, *_ = axes.lines
-    assert (crosses.get_marker(), crosses.get_xydata().tolist()) == ("x", [[2, 101]])
-    assert (filled.get_marker(), filled.get_xydata().tolist()) == ("o", [[3, 102]])
+    assert (crosses.get_marker(), np.asarray(crosses.get_xydata()).tolist()) == ("x", [[2, 101]])
+    assert (filled.get_marker(), np.asarray(filled.get_xydata()).tolist()) == ("o", [[3, 102]])
     legend = axes.get_legend()
     assert legend is not None
     texts = [text.get_text() for text in legend.get_texts()]
