@@ -67,7 +67,7 @@ def work_off(sim, now):
             leave_host(sim, index, now)
 
 
-@outlined
+@compiled
 def on_line(sim, line, now):
     """A delay line lets go of its oldest segment."""
     index = delay_line.release(sim, line, now)

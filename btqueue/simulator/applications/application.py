@@ -44,7 +44,7 @@ def start_application(sim, flow):
     schedule(sim, conn.arrival_timer, at)
 
 
-@outlined
+@compiled
 def on_arrival(sim, flow, now):
     """Write the message that is due now and schedule the next; start a greedy source."""
     conn = sim.connections[flow]

@@ -21,7 +21,7 @@ from btqueue.simulator.tcp.stream import layout_of, user_bytes
 from btqueue.simulator.traces.trace import SEGMENT_RECEIVED, TIMEOUT, flow_event, segment_event, window_event
 
 
-@outlined
+@compiled
 def receive_segment(sim, index, now):
     """Hand a segment that has come whole to its last node to the transport protocol there."""
     segment = sim.segments[index]

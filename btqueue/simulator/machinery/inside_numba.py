@@ -66,7 +66,10 @@ class WholeLibrary(JITCodeLibrary):
         for library in self._linking_libraries:
             if isinstance(library, PartLibrary):
                 for function in library.get_defined_functions():
-                    self._final_module.get_function(function.name).linkage = "internal"
+                    own = self._final_module.get_function(function.name)
+                    own.linkage = "internal"
+                    if not any(b"alwaysinline" in attributes for attributes in own.attributes):
+                        own.add_function_attribute("noinline")
         passes, builder = self._codegen._module_pass_manager()
         passes.run(self._final_module, builder)
 

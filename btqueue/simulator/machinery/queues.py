@@ -60,6 +60,7 @@ def offer_up_to(sim, queue, packet, limit, now):
     if line.length == 0:
         line.head = packet
     else:
+        statistics.busy += waited
         sim.packets[line.tail].next = packet
     line.tail = packet
     line.length += 1

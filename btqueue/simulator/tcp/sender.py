@@ -57,7 +57,7 @@ def sample_window(conn, statistics):
     statistics.window_sum += send_window(conn)
 
 
-@outlined
+@compiled
 def on_ack(conn, board, sent_at, starts, statistics, histogram, segment, now):
     """Handle the acknowledgement that `segment` carries: it asks for segment `segment.ack` next.
 
@@ -146,7 +146,7 @@ def on_timeout(conn, board, sent_at, starts, statistics, now):
     timer.back_off(conn, now)
 
 
-@outlined
+@compiled
 def next_segment(conn, board, sent_at, starts, statistics, now):
     """Return the number of the segment to send now and count it as sent, or NOTHING.
 
