@@ -31,12 +31,11 @@ def give_back(pool, entries, index):
 
 
 @compiled
-def count_area(sim, queue, now):
-    """Bring the integral of the queue length, and the time that it is not empty, up to now."""
-    statistics, length = sim.queue_statistics[queue], sim.queues[queue].length
-    statistics.area += length * (now - statistics.changed_at)
-    if length > 0:
-        statistics.busy += now - statistics.changed_at
+def count_area(statistics, length, now):
+    """Bring the integral of the length, and the time not empty, up to now: of a queue that is not empty."""
+    since = now - statistics.changed_at
+    statistics.area += length * since
+    statistics.busy += since
     statistics.changed_at = now
 
 
@@ -50,17 +49,18 @@ def offer(sim, queue, packet, now):
 def offer_up_to(sim, queue, packet, limit, now):
     """Append the packet; return False, with the queue unchanged, when it has `limit` packets already."""
     line = sim.queues[queue]
-    sim.queue_statistics[queue].offered += 1
+    statistics = sim.queue_statistics[queue]
+    statistics.offered += 1
     if line.length >= limit:
-        sim.queue_statistics[queue].refused += 1
+        statistics.refused += 1
         return False
-    count_area(sim, queue, now)
     sim.packets[packet].enqueued_at = now
     sim.packets[packet].next = NOTHING
     if line.length == 0:
         line.head = packet
+        statistics.changed_at = now
     else:
-        statistics.busy += waited
+        count_area(statistics, line.length, now)
         sim.packets[line.tail].next = packet
     line.tail = packet
     line.length += 1
@@ -70,9 +70,9 @@ def offer_up_to(sim, queue, packet, limit, now):
 @compiled
 def serve(sim, queue, now):
     """Remove and return the packet at the head of a queue that is not empty."""
-    count_area(sim, queue, now)
     line = sim.queues[queue]
     statistics = sim.queue_statistics[queue]
+    count_area(statistics, line.length, now)
     packet = line.head
     line.head = sim.packets[packet].next
     line.length -= 1
