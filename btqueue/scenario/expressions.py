@@ -98,7 +98,8 @@ class Quantity:
         if self.aggregate in ("mean", "sum"):
             counts = there.sum(axis=1)
             shares = counts if self.aggregate == "mean" else np.minimum(counts, 1)
-            return np.divide(np.nansum(values, axis=1), shares, out=found, where=counts > 0)
+            total = np.where(there, values, 0.0).sum(axis=1)
+            return np.divide(total, shares, out=found, where=counts > 0)
         values = values[:, there.any(axis=0)]
         if not values.shape[1]:
             return found
@@ -109,6 +110,13 @@ class Quantity:
         if self.aggregate == "mean":
             return f"{self.name}[{self.who}]" if self.who else self.name
         return f"{self.aggregate}({self.name}{self.who and f', {self.who}'})"
+
+
+class Metrics(Protocol):
+    """The metrics of replications, by name."""
+
+    def get(self, name: str, /) -> np.ndarray | None:
+        """Return a metric, shape (replications, ...); None if there is none of this name."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +151,7 @@ class Linear:
 
         return self._total(self.constant, of, keys)
 
-    def samples(self, values: Mapping[str, np.ndarray], count: int, keys: Mapping[str, Any]) -> np.ndarray:
+    def samples(self, values: Metrics, count: int, keys: Mapping[str, Any]) -> np.ndarray:
         """Return its value in each of `count` replications; NaN where there is none.
 
         Args:

@@ -91,18 +91,39 @@ class Variable(NamedTuple):
     attrs: Mapping[str, Any] | None = None
 
 
+Later = Mapping[str, Callable[[], Any]]
+"""How to compute values, by name."""
+
+
 class Computed(UserDict[str, Any]):
     """Values by name, some of them computed when they are read first."""
 
     def __init__(
-        self, values: Mapping[str, Any] | None = None, later: Mapping[str, Callable[[], Any]] | None = None
+        self,
+        values: Mapping[str, Any] | None = None,
+        later: Later | None = None,
+        more: Callable[[], Later] | None = None,
     ) -> None:
-        """Take the values that are known, and functions that compute the others, in this order."""
-        self._later = dict(later or {})
+        """Take the values that are known, and functions that compute the others, in this order.
+
+        `more` returns the functions of values whose names are not known yet: it is called if one is read.
+        """
+        self._later, self._more = dict(later or {}), more
         self.data = {**(values or {}), **dict.fromkeys(self._later)}
+
+    def _all(self) -> dict[str, Any]:
+        """Return `data` with all names."""
+        if self._more is not None:
+            new = {name: compute for name, compute in self._more().items() if name not in self.data}
+            self._later |= new
+            self.data |= dict.fromkeys(new)
+            self._more = None
+        return self.data
 
     def __getitem__(self, name: str) -> Any:
         """Return the value, computed now if it is asked for the first time."""
+        if name not in self.data:
+            self._all()
         if name in self._later and name in self.data:
             self[name] = self._later[name]()
         return self.data[name]
@@ -110,6 +131,15 @@ class Computed(UserDict[str, Any]):
     def __setitem__(self, name: str, value: Any) -> None:
         self._later.pop(name, None)
         self.data[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.data or name in self._all()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
 
     def __repr__(self) -> str:
         return repr(dict(self))

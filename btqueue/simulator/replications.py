@@ -262,7 +262,7 @@ def advance_to(
         if (yield):
             return sim, False
         began, until = time.perf_counter(), min(end, reported + chunk)
-        while (reason := play(sim, until)) != REACHED:
+        while (reason := advance(sim, until)) != REACHED:
             if reason == NEEDS_SPACE:
                 sim = grow(sim)
                 continue
@@ -277,12 +277,6 @@ def advance_to(
             chunk = max(1, chunk // 2)
         reported = report(progress, reported, until, total_s)
     return sim, True
-
-
-@np.errstate(over="ignore")  # of random numbers, where nothing is compiled
-def play(sim: State, until: int) -> int:
-    """Advance to `until` (ns), and return why that ended."""
-    return advance(sim, until)
 
 
 def report(progress: Progress | None, before: int, now: int, total_s: float) -> int:

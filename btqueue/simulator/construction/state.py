@@ -15,7 +15,7 @@ from btqueue.simulator.construction.numbering import Draft, heaps
 from btqueue.simulator.construction.radio_tables import radio_tables, types_of
 from btqueue.simulator.engine import BEGIN, advance
 from btqueue.simulator.machinery.random_streams import make_streams
-from btqueue.simulator.records.arrays import FIELDS, State, columns, pack, record_type
+from btqueue.simulator.records.arrays import FIELDS, Columns, State, pack, record_type
 from btqueue.simulator.records.connections import TICKS
 from btqueue.simulator.records.conventions import NEVER, NOTHING
 from btqueue.simulator.records.nodes import QUEUE_KINDS
@@ -75,8 +75,7 @@ class EmptyNetwork:
             sim.piconets.plain = False
         if self.ticks:
             draw_phases(sim, seed, replication)
-        with np.errstate(over="ignore"):  # of random numbers, where nothing is compiled
-            advance(sim, BEGIN)
+        advance(sim, BEGIN)
         return sim
 
     def keep_pools(self, sim: State) -> None:
@@ -235,7 +234,7 @@ def enlarge(sim: State, sizes: dict[str, int]) -> State:
         pool, entries = sim.pools[POOLS.index(name)], getattr(sim, name)
         larger = replaced[name] = _zeros(entries.dtype, size)
         larger.view(np.uint8)[: entries.nbytes] = entries.view(np.uint8)
-        following = columns(larger).next
+        following = Columns(larger).next
         following[len(entries) :] = np.arange(len(entries) + 1, size + 1)
         following[-1] = pool.free
         pool.left += size - len(entries)

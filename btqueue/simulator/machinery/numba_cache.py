@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 
 from btqueue.simulator.machinery import inside_numba as internals
 from btqueue.simulator.machinery.code_cache import code_folder
@@ -50,8 +51,9 @@ def part(function: Function, *, forceinline: bool) -> Function:
 def entry_point(function: Function) -> Function:
     """Compile a function that Python calls: releases the GIL, machine code kept in `code_folder()`."""
     dispatcher: Any = numba.njit(**OPTIONS, nogil=True, pipeline_class=internals.WholeCompiler)(function)
-    compiles = dispatcher is not function  # it is with compilation switched off
-    if compiles and code_folder().is_dir():
+    if dispatcher is function:  # compilation is switched off, and NumPy warns of random numbers
+        return np.errstate(over="ignore")(function)
+    if code_folder().is_dir():
         with cached_in_folder():
             internals.keep_code(dispatcher)
     return cast(Function, dispatcher)

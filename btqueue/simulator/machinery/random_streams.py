@@ -10,17 +10,18 @@ from functools import lru_cache
 
 import numpy as np
 
-from btqueue.simulator.machinery.numba_cache import compiled
+from btqueue.simulator.machinery.numba_cache import compiled, entry_point
+from btqueue.simulator.records.arrays import record_type
 from btqueue.simulator.records.run import stream_dtype
 
 TO_UNIT_INTERVAL = 2.0**-53
 """Makes 53 random bits a number from 0 to 1."""
 
 
-# Constants of numpy's SeedSequence: how it scrambles the last part of a key, and the words that it gives out.
-_KEY = np.array([0x43B0D7E5 * 0x931E8875**power % 2**32 for power in range(20, 25)], np.uint32)[:, None]
-_OUT = np.array([0x8B51F9DD * 0x58F38DED**power % 2**32 for power in range(9)], np.uint32)[:, None]
-_OLD, _NEW = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
+# Constants of numpy's SeedSequence: how it scrambles the two parts of a key, and the words that it gives out.
+_KEY = np.array([0x43B0D7E5 * 0x931E8875**power % 2**32 for power in range(16, 25)], np.uint64)
+_OUT = np.array([0x8B51F9DD * 0x58F38DED**power % 2**32 for power in range(9)], np.uint64)
+_OLD, _NEW, _WORD, _HALF = (np.uint64(number) for number in (0xCA01F9DD, 0x4973F715, 2**32 - 1, 16))
 
 
 def make_streams(seed: int, replication: int, count: int) -> np.recarray:
@@ -29,22 +30,38 @@ def make_streams(seed: int, replication: int, count: int) -> np.recarray:
     Stream i has the words of `np.random.SeedSequence(seed, spawn_key=(replication, i))`, which are computed
     here for all streams at once.
     """
-    return _first_states(seed, replication, count).copy()
+    streams = np.empty(count, record_type(stream_dtype))
+    write_states(_pool(seed), replication, streams.view(np.uint32).reshape(count, -1))
+    return streams.view(np.recarray)
 
 
-@lru_cache(maxsize=64)  # the points of a study have the seed in common
-def _first_states(seed: int, replication: int, count: int) -> np.recarray:
-    pool = np.random.SeedSequence(seed, spawn_key=(replication,)).pool[:, None]
-    key = _scramble(np.arange(count, dtype=np.uint32), _KEY)
-    mixed = pool * _OLD - key * _NEW
-    mixed ^= mixed >> 16
-    words = _scramble(np.concatenate([mixed, mixed]), _OUT)
-    return words.T.copy().view(stream_dtype)[:, 0].view(np.recarray)
+@lru_cache(maxsize=16)
+def _pool(seed: int) -> np.ndarray:
+    return np.random.SeedSequence(seed).pool.astype(np.uint64)
 
 
-def _scramble(words: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    scrambled = (words ^ factors[:-1]) * factors[1:]
-    return scrambled ^ scrambled >> 16
+@entry_point
+def write_states(pool, replication, words):
+    """Write the words of streams, shape (streams, 8), from the four words of a seed."""
+    for stream in range(len(words)):
+        for place in range(4):
+            mixed = mix(mix(pool[place], np.uint64(replication), place), np.uint64(stream), 4 + place)
+            words[stream, place] = scramble(mixed, _OUT, place)
+            words[stream, 4 + place] = scramble(mixed, _OUT, 4 + place)
+
+
+@compiled
+def mix(word, key, place):
+    """Mix a part of a key into a word."""
+    mixed = (word * _OLD - scramble(key, _KEY, place) * _NEW) & _WORD
+    return mixed ^ mixed >> _HALF
+
+
+@compiled
+def scramble(word, factors, place):
+    """Scramble a word."""
+    scrambled = (word ^ factors[place]) * factors[place + 1] & _WORD
+    return scrambled ^ scrambled >> _HALF
 
 
 @compiled

@@ -10,6 +10,7 @@ not count.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -37,10 +38,16 @@ def plan_looks(sim: State, begin: int, end_s: float) -> None:
     `advance` takes them, the first one when it begins, which may be now.
     """
     sim.clock[0].look = 0
+    sim.looks[:] = look_times(begin, end_s)
+
+
+@lru_cache(maxsize=16)  # the replications of a run have them in common
+def look_times(begin: int, end_s: float) -> np.ndarray:
+    """Return the times of looks (ns), and NEVER behind them."""
     begin_s = begin / SECOND
     step_s = (end_s - begin_s) / LOOKS
     times_s = [*(number * step_s + begin_s for number in range(1, LOOKS)), end_s]
-    sim.looks[:] = [begin, *(round(time_s * SECOND) for time_s in times_s), NEVER]
+    return np.array([begin, *(round(time_s * SECOND) for time_s in times_s), NEVER])
 
 
 @outlined

@@ -4,7 +4,7 @@ from functools import cache
 
 import numpy as np
 
-from btqueue.simulator.machinery.numba_cache import compiled
+from btqueue.simulator.machinery.numba_cache import compiled, entry_point
 
 BINS_AN_OCTAVE = 16
 LEAST_EXPONENT = 14
@@ -38,15 +38,29 @@ def quantiles(histograms: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
     Args:
         histograms: counts, shape (flows, BINS).
-        shares: above 0 and up to 1, shape (shares,).
+        shares: above 0 and up to 1, the least first, shape (shares,).
 
     Returns:
         Quantiles, shape (flows, shares); not a number where nothing was counted.
     """
-    passed = np.cumsum(histograms, axis=1)
-    wanted = shares * passed[:, -1:]
-    found = [np.searchsorted(own, numbers) for own, numbers in zip(passed, wanted, strict=True)]
-    place, flow = np.array(found, int), np.arange(len(histograms))[:, None]
-    count, limits = histograms[flow, place], edges()
-    inside = (wanted - (passed[flow, place] - count)) / np.where(count > 0, count, np.nan)
-    return limits[place] + inside * (limits[place + 1] - limits[place])
+    found = np.full((len(histograms), len(shares)), np.nan)
+    write_quantiles(histograms, shares, edges(), found)
+    return found
+
+
+@entry_point
+def write_quantiles(histograms, shares, limits, found):
+    """Write the quantiles of `quantiles` to `found`, which holds NaN; `limits` are the edges of the bins."""
+    for flow in range(len(histograms)):
+        total, passed, place = 0, 0, 0
+        for bin in range(BINS):
+            total += histograms[flow, bin]
+        if total == 0:
+            continue
+        for number in range(len(shares)):
+            wanted = shares[number] * total
+            while passed + histograms[flow, place] < wanted:
+                passed += histograms[flow, place]
+                place += 1
+            inside = (wanted - passed) / histograms[flow, place]
+            found[flow, number] = limits[place] + inside * (limits[place + 1] - limits[place])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.scenario.metrics import PERCENTILES, Computed
-from btqueue.simulator.records.arrays import State, columns, copied, plain
+from btqueue.simulator.records.arrays import Columns, State, copied, first_of, plain
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE
@@ -55,9 +55,8 @@ class Counts(NamedTuple):
 
 def take_counts(sim: State) -> Counts:
     """Copy the counts since the statistics began; `check_invariants` brings them up to now."""
-    clock = sim.clock[0]
-    now = int(clock.now)
-    measured = now - int(clock.statistics_since)
+    clock = first_of(sim.clock)
+    now, measured = clock.now, clock.now - clock.statistics_since
     statistics, links, piconets = plain(sim.queue_statistics), plain(sim.links), plain(sim.piconets)
     length, since = plain(sim.queues)["length"], now - statistics["changed_at"]
     return Counts(
@@ -88,7 +87,7 @@ class Together:
         joined = stacked([getattr(one, name) for one in self._counted])
         if name == "seconds":
             joined = joined[:, None]
-        vars(self)[name] = value = columns(joined) if joined.dtype.names else joined
+        vars(self)[name] = value = Columns(joined) if joined.dtype.names else joined
         return value
 
 
@@ -103,19 +102,21 @@ def measure(network: State, counted: Sequence[Counts]) -> Mapping[str, np.ndarra
     """
     counts = Together(counted)
     goodput = cache(lambda: kilobits_per_second(counts.flows.bytes_delivered, counts.seconds))
-    reverse = np.array(plain(network.connections)["reverse"])
-    formulas = {
-        "goodput_kbps": goodput,
-        "throughput_kbps": lambda: throughput_kbps(counts),
-        **transport_metrics(network, counts),
-        **application_metrics(network, counts),
-        **losses(network, counts),
-        "queue_packets": partial(mean_queue_lengths, plain(network.queues)["kind"], counts),
-        **polling_metrics(network, counts),
-        **event_metrics(network, counts, goodput),
-        "fairness": lambda: jain_index(of_connections(goodput(), reverse)),
-    }
-    return Computed(later=formulas)
+
+    def others() -> Formulas:
+        reverse = np.array(plain(network.connections)["reverse"])
+        return {
+            "throughput_kbps": lambda: throughput_kbps(counts),
+            **transport_metrics(network, counts),
+            **application_metrics(network, counts),
+            **losses(network, counts),
+            "queue_packets": partial(mean_queue_lengths, plain(network.queues)["kind"], counts),
+            **polling_metrics(network, counts),
+            **event_metrics(network, counts, goodput),
+            "fairness": lambda: jain_index(of_connections(goodput(), reverse)),
+        }
+
+    return Computed(later={"goodput_kbps": goodput}, more=others)
 
 
 def stacked(arrays: Sequence[Any]) -> np.ndarray:

@@ -11,6 +11,7 @@ import math
 import sys
 import time
 from collections.abc import Generator
+from functools import lru_cache
 from threading import get_ident
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, conflict
-from btqueue.scenario.expressions import Quantity, number_of_key, parse_quantity
+from btqueue.scenario.expressions import Linear, Quantity, number_of_key, parse_quantity
 from btqueue.scenario.metrics import METRICS, Results
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.machinery.threads import Job
@@ -57,6 +58,12 @@ class Known(NamedTuple):
         return self.half_width / abs(self.mean)
 
 
+@lru_cache(maxsize=16)  # a metric's name alone says nothing about a scenario
+def parsed(text: str, scenario: Scenario | None = None) -> Linear:
+    """Return the quantity whose precision is watched."""
+    return parse_quantity(text, "run.precision_of", scenario)
+
+
 class Watched:
     """The quantity `run.precision_of` of a scenario."""
 
@@ -69,7 +76,7 @@ class Watched:
         self.scenario, self.network = scenario, network
         self.text = scenario.run.precision_of
         self.precision = scenario.run.precision or math.inf
-        self.linear = parse_quantity(self.text, "run.precision_of", scenario)
+        self.linear = parsed(self.text) if self.text in METRICS else parsed.__wrapped__(self.text, scenario)
         self.keys = {key: number_of_key(scenario, key, "run.precision_of") for key in self.linear.keys}
         quantities = [quantity for _, quantity in self.linear.terms if not quantity.is_key]
         if any(quantity.name != "goodput_kbps" or quantity.places for quantity in quantities):
@@ -94,7 +101,7 @@ class Watched:
         complete = measured.complete
         if not complete:
             return Known(math.nan, math.nan, final=False)
-        samples = self.linear.samples(measured.values, len(complete), self.keys)
+        samples = self.linear.samples(measured, len(complete), self.keys)
         samples = samples[~np.isnan(samples)]
         if not samples.size:
             return Known(math.nan, math.nan, final=len(complete) >= FEWEST_OBSERVATIONS)
@@ -211,6 +218,8 @@ class CpuBudget:
 
     def bound(self, job: Job) -> Generator[None, bool | None, Any]:
         """Do a job, which is asked to stop once nothing is left, and return its result; None if not begun."""
+        if math.isinf(self.limit_s):
+            return (yield from job)
         stop: bool | None = None
         if self.is_spent:
             return None

@@ -11,7 +11,7 @@ from btqueue.scenario.limits import grows_with_the_run, limits, overload_warning
 from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
 from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.flows import message_sizes, settings_of_flows
-from btqueue.simulator.records.arrays import State, copied
+from btqueue.simulator.records.arrays import State, copied, first_of
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics import limits as limiting
 from btqueue.simulator.statistics import measurement
@@ -40,7 +40,7 @@ def finish(sim: State, complete: bool) -> Replication | None:
     In the middle of a chunk the parts of a network, which are played one after the other, are at different
     times, and no metric can be measured.
     """
-    clock = sim.clock[0]
+    clock = first_of(sim.clock)
     if clock.look == 0 or (clock.pause_at > 0 and len(sim.islands) > 1):
         return None
     check_invariants(sim)
@@ -48,7 +48,7 @@ def finish(sim: State, complete: bool) -> Replication | None:
         return None
     halfway = copied(sim.halfway) if clock.look > LOOKS // 2 else None
     return Replication(
-        measurement.take_counts(sim), int(clock.events), complete, sim.seen[: clock.look].copy(), halfway
+        measurement.take_counts(sim), clock.events, complete, sim.seen[: clock.look].copy(), halfway
     )
 
 
@@ -61,7 +61,6 @@ class Measured:
         self.kept, self.scenario = self.complete or measured, scenario
         self.kinds = measurement.queue_kinds(network)
         self.found = measurement.measure(network, [one.counts for one in self.kept])
-        self.values = Computed(later={name: partial(self.value, name) for name in self.found})
         self.message_bits = cache(partial(message_bits, scenario))
 
     @cached_property
@@ -71,16 +70,18 @@ class Measured:
         grows = is_growing(np.array([one.backlogs[:looks] for one in self.kept]))
         return grows[: -len(QUEUE_KINDS)], grows[-len(QUEUE_KINDS) :]
 
-    def value(self, name: str) -> np.ndarray:
-        """Return a metric, NaN where it grows with the run."""
-        value = self.found[name]
+    def get(self, name: str) -> np.ndarray | None:
+        """Return a metric, NaN where it grows with the run; None if there is none of this name."""
+        if (value := self.found.get(name)) is None:
+            return None
         if name == "queue_packets":
             return np.where(self.growth[1][self.kinds], np.nan, value)
         return np.where(self.growth[0], np.nan, value) if grows_with_the_run(name) else value
 
     def variable(self, name: str) -> Variable:
         """Return a metric with the names of its dimensions."""
-        found = self.values[name]
+        found = self.get(name)
+        assert found is not None
         inner = "queue" if name == "queue_packets" else "link" if name in LINK_METRICS else "flow"
         return Variable(("replication", inner)[: found.ndim], found)
 
@@ -124,8 +125,11 @@ def label(own: Measured, network: State, warmup_s: float, wanted: int) -> Result
     scenario, finished = own.scenario, len(own.complete)
     if scenario.files:
         own.message_bits()
-    metrics = Computed(later={name: partial(own.variable, name) for name in own.values})
-    coords = Computed(later=coordinates(own.kept, scenario, own.kinds))
+    metrics = Computed(
+        later={"goodput_kbps": partial(own.variable, "goodput_kbps")},
+        more=lambda: {name: partial(own.variable, name) for name in own.found},
+    )
+    coords = Computed(more=partial(coordinates, own.kept, scenario, own.kinds))
     # Without attributes that are computed from it: results in a cycle would wait for garbage collection.
     found = Results(metrics, coords, {})
     attrs = Computed(

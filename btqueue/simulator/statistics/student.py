@@ -1,5 +1,6 @@
 """Confidence intervals of independent values: Student's."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ def student_half_width(values: np.ndarray) -> Any:
     return student_quantile(count - 1, 0.975) * np.std(values, axis=0, ddof=1) / count**0.5
 
 
+@lru_cache(maxsize=256)
 def student_quantile(freedom: int, probability: float) -> float:
     """Return the quantile of Student's law with `freedom` degrees of freedom."""
     from scipy.special import stdtrit  # takes as long to import as numba

@@ -58,7 +58,7 @@ def record(
         MissingPackage: `parquet` needs pyarrow, which is not installed.
         ValueError: there is no node `at`.
     """
-    with ExitStack() as files, np.errstate(over="ignore"):
+    with ExitStack() as files:
         sim = new_state(scenario, replication, logging=True)
         sinks = list(more)
         if parquet is not None:
