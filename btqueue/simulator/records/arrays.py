@@ -14,7 +14,17 @@ from btqueue.simulator.records.piconets import bridge_dtype, link_dtype, piconet
 
 INTEGER, REAL, BYTE = np.dtype(np.int64), np.dtype(np.float64), np.dtype(np.uint8)
 FIELDS: dict[str, tuple[np.dtype, int]] = {
+    # what counts and metrics are read from
     "clock": (run.clock_dtype, 1),
+    "queues": (nodes.queue_dtype, 1),
+    "queue_statistics": (nodes.queue_statistics_dtype, 1),
+    "piconets": (piconet_dtype, 1),
+    "links": (link_dtype, 1),
+    "le_links": (le_link_dtype, 1),
+    "flow_statistics": (connections.flow_statistics_dtype, 1),
+    "seen": (INTEGER, 2),
+    "halfway": (connections.flow_statistics_dtype, 1),
+    # everything else
     "settings": (run.settings_dtype, 1),
     "pools": (run.pool_dtype, 1),
     "timers": (run.timer_dtype, 1),
@@ -27,8 +37,6 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "packets": (packets.packet_dtype, 1),
     "segments": (packets.segment_dtype, 1),
     "messages": (packets.message_dtype, 1),
-    "queues": (nodes.queue_dtype, 1),
-    "queue_statistics": (nodes.queue_statistics_dtype, 1),
     "buckets": (nodes.bucket_dtype, 1),
     "nodes": (nodes.node_dtype, 1),
     "lines": (nodes.line_dtype, 1),
@@ -40,10 +48,7 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "level_quality": (REAL, 1),
     "type_for_level": (INTEGER, 1),
     "type_for_quality": (INTEGER, 1),
-    "piconets": (piconet_dtype, 1),
-    "links": (link_dtype, 1),
     "bridges": (bridge_dtype, 1),
-    "le_links": (le_link_dtype, 1),
     "le_neighbours": (INTEGER, 1),
     "le_channels": (INTEGER, 1),
     "connections": (connections.connection_dtype, 1),
@@ -56,15 +61,14 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "sent_at": (INTEGER, 2),
     "starts": (INTEGER, 2),
     "sessions": (connections.session_dtype, 1),
-    "flow_statistics": (connections.flow_statistics_dtype, 1),
     "rtt_histogram": (INTEGER, 2),
     "delay_histogram": (INTEGER, 2),
     "looks": (INTEGER, 1),
-    "seen": (INTEGER, 2),
-    "halfway": (connections.flow_statistics_dtype, 1),
     "log": (run.log_dtype, 1),
 }
 """Type of the entries and number of dimensions of each array of a `State`."""
+COUNTED = tuple(FIELDS)[:9]
+"""The arrays that counts and metrics are read from."""
 
 
 @cache
@@ -77,11 +81,6 @@ def record_type(dtype: np.dtype) -> np.dtype:
 def empty_row(dtype: np.dtype) -> dict[str, Any]:
     """Return a record of zeros by field; not to be changed."""
     return dict(zip(dtype.names or (), np.zeros((), dtype).item(), strict=True))
-
-
-def copied(records: np.ndarray) -> np.ndarray:
-    """Return a copy of records; NumPy would copy them field by field."""
-    return np.frombuffer(records.tobytes(), records.dtype).reshape(records.shape)
 
 
 def plain(records: np.ndarray) -> np.ndarray:
@@ -160,6 +159,12 @@ class State:
         for name, array in self.apart.items():
             table[PLACES[name], : 1 + array.ndim] = array.ctypes.data, *array.shape
         return table.ravel()
+
+    def counted(self) -> "State":
+        """Return a copy of the state with the arrays `COUNTED` only."""
+        end = self.packed.table[len(COUNTED), 0]
+        apart = {name: array.copy() for name, array in self.apart.items() if name in COUNTED}
+        return State(self.packed._replace(block=self.packed.block[:end].copy()), apart)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays by name."""

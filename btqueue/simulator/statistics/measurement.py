@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from btqueue.scenario.metrics import PERCENTILES, Computed
-from btqueue.simulator.records.arrays import Columns, State, copied, first_of, plain
+from btqueue.simulator.records.arrays import Columns, State, first_of, plain
 from btqueue.simulator.records.connections import GREEDY, TCP
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
 from btqueue.simulator.records.nodes import DOWNLINK, OUTSIDE
@@ -25,28 +25,32 @@ Formulas = dict[str, Callable[[], np.ndarray]]
 """How to compute each metric, once somebody reads it."""
 
 
-class Counts(NamedTuple):
+class Counts:
     """The counts of a replication; for several, every array has a further dimension, the replications.
 
     `seconds`: measured time, no dimensions; `flows`: statistics of the flows, records; `rtt`, `delay`:
     percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the mean
     length of each queue, the share of the time that it is `busy`: not empty, and the packets that it
     `served`; `visits` in each piconet, and slots in which its `voice` was repeated; `link_visits` and
-    `data_slots` of each link; `events`: records of links of Bluetooth Low Energy.
+    `data_slots` of each link; `events`: records of links of Bluetooth Low Energy; `backlogs` at the looks,
+    shape (looks, backlogs); `halfway`: statistics of the flows in the middle of a replication.
     """
 
-    seconds: Any
-    flows: Any
-    rtt: np.ndarray
-    delay: np.ndarray
-    lengths: np.ndarray
-    busy: np.ndarray
-    served: np.ndarray
-    visits: np.ndarray
-    voice: np.ndarray
-    link_visits: np.ndarray
-    data_slots: np.ndarray
-    events: Any
+    def __init__(self, seconds: Any, flows: Any, **more: Any) -> None:
+        """Take counts by name; or in their place `_sim`, a state that others are read from when needed."""
+        vars(self).update(more, seconds=seconds, flows=flows)
+
+    def __getattr__(self, name: str) -> Any:
+        """Read counts from the state."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        vars(self).update(_counts_of_places(self._sim))
+        return vars(self)[name]
+
+    def everything(self) -> bytes:
+        """Return all counts."""
+        known = (self.seconds, self.flows, self.rtt, self.delay, *_counts_of_places(self._sim).values())
+        return b"".join(np.asarray(count).tobytes() for count in known)
 
     def goodput_kbps(self) -> np.ndarray:
         """Return the goodput of each flow (kbit/s)."""
@@ -55,24 +59,33 @@ class Counts(NamedTuple):
 
 def take_counts(sim: State) -> Counts:
     """Copy the counts since the statistics began; `check_invariants` brings them up to now."""
-    clock = first_of(sim.clock)
-    now, measured = clock.now, clock.now - clock.statistics_since
-    statistics, links, piconets = plain(sim.queue_statistics), plain(sim.links), plain(sim.piconets)
-    length, since = plain(sim.queues)["length"], now - statistics["changed_at"]
+    kept, clock = sim.counted(), first_of(sim.clock)
     return Counts(
-        seconds=measured / SECOND,
-        flows=copied(sim.flow_statistics),
+        (clock.now - clock.statistics_since) / SECOND,
+        plain(kept.flow_statistics),
         rtt=quantiles(sim.rtt_histogram, SHARES),
         delay=quantiles(sim.delay_histogram, SHARES),
-        lengths=(statistics["area"] + length * since) / measured,
-        busy=(statistics["busy"] + (length > 0) * since) / measured,
-        served=statistics["served"].copy(),
-        visits=piconets["visits"].copy(),
-        voice=piconets["voice_repeated"].copy(),
-        link_visits=links["visits"].copy(),
-        data_slots=links["data_slots"].copy(),
-        events=copied(sim.le_links),
+        _sim=kept,
     )
+
+
+def _counts_of_places(sim: State) -> dict[str, Any]:
+    """Return the counts of queues, piconets and links."""
+    clock, links, piconets = first_of(sim.clock), plain(sim.links), plain(sim.piconets)
+    statistics, length = plain(sim.queue_statistics), plain(sim.queues)["length"]
+    since, measured = clock.now - statistics["changed_at"], clock.now - clock.statistics_since
+    return {
+        "lengths": (statistics["area"] + length * since) / measured,
+        "busy": (statistics["busy"] + (length > 0) * since) / measured,
+        "served": statistics["served"],
+        "visits": piconets["visits"],
+        "voice": piconets["voice_repeated"],
+        "link_visits": links["visits"],
+        "data_slots": links["data_slots"],
+        "events": plain(sim.le_links),
+        "backlogs": sim.seen,
+        "halfway": plain(sim.halfway),
+    }
 
 
 class Together:
@@ -145,7 +158,7 @@ def total(counted: Sequence[Counts]) -> Counts:
     flows["rtt_least"] = np.where(samples > 0, least, most.max(axis=0)).min(axis=0)
     busy = np.average([one.busy for one in counted], axis=0, weights=seconds)
     sums = {name: sum(getattr(one, name) for one in counted) for name in ("served", "link_visits")}
-    return first._replace(seconds=seconds.sum(), flows=flows, busy=busy, **sums)
+    return Counts(seconds.sum(), flows, busy=busy, **sums)
 
 
 def halves(halfway: Any, end: Any, seconds: np.ndarray) -> dict[str, np.ndarray]:

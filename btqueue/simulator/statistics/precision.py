@@ -142,7 +142,7 @@ class Watched:
     def _is_fixed(self, complete: list[Replication], half_width: float) -> bool:
         if half_width != 0:
             return False
-        every = {b"".join(np.asarray(array).tobytes() for array in one.counts) for one in complete}
+        every = {one.counts.everything() for one in complete}
         return len(complete) > 1 and len(every) == 1
 
 

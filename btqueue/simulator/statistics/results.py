@@ -11,11 +11,11 @@ from btqueue.scenario.limits import grows_with_the_run, limits, overload_warning
 from btqueue.scenario.metrics import LINK_METRICS, Computed, Results, Variable
 from btqueue.scenario.topology import topology
 from btqueue.simulator.construction.flows import message_sizes, settings_of_flows
-from btqueue.simulator.records.arrays import State, copied, first_of
+from btqueue.simulator.records.arrays import State, first_of
 from btqueue.simulator.records.nodes import QUEUE_KINDS
 from btqueue.simulator.statistics import limits as limiting
 from btqueue.simulator.statistics import measurement
-from btqueue.simulator.statistics.backlog import LOOKS, is_growing
+from btqueue.simulator.statistics.backlog import is_growing
 from btqueue.simulator.statistics.doubts import doubts
 from btqueue.simulator.statistics.invariants import check_invariants
 
@@ -23,15 +23,13 @@ from btqueue.simulator.statistics.invariants import check_invariants
 class Replication(NamedTuple):
     """The counts of one replication, and whether it came to its end.
 
-    `backlogs`: backlogs at its beginning and at its looks, shape (looks + 1, backlogs); `halfway`: the
-    statistics of the flows in its middle, None if it did not come there.
+    `looks`: at which backlogs were counted, its beginning among them.
     """
 
     counts: measurement.Counts
     events: int
     complete: bool
-    backlogs: np.ndarray
-    halfway: np.ndarray | None
+    looks: int
 
 
 def finish(sim: State, complete: bool) -> Replication | None:
@@ -46,10 +44,8 @@ def finish(sim: State, complete: bool) -> Replication | None:
     check_invariants(sim)
     if clock.now == clock.statistics_since:
         return None
-    halfway = copied(sim.halfway) if clock.look > LOOKS // 2 else None
-    return Replication(
-        measurement.take_counts(sim), clock.events, complete, sim.seen[: clock.look].copy(), halfway
-    )
+    counts = measurement.take_counts(sim)
+    return Replication(counts, clock.events, complete, clock.look)
 
 
 class Measured:
@@ -66,8 +62,8 @@ class Measured:
     @cached_property
     def growth(self) -> tuple[np.ndarray, np.ndarray]:
         """Whether the delays of each flow grow with the run, and whether the queues of each kind do."""
-        looks = min(len(one.backlogs) for one in self.kept)
-        grows = is_growing(np.array([one.backlogs[:looks] for one in self.kept]))
+        looks = min(one.looks for one in self.kept)
+        grows = is_growing(np.array([one.counts.backlogs[:looks] for one in self.kept]))
         return grows[: -len(QUEUE_KINDS)], grows[-len(QUEUE_KINDS) :]
 
     def get(self, name: str) -> np.ndarray | None:
@@ -97,7 +93,7 @@ class Measured:
             return warnings
         ends = measurement.stacked([one.counts.flows for one in self.kept])
         seconds = np.array([[one.counts.seconds] for one in self.kept])
-        both = measurement.halves(measurement.stacked([one.halfway for one in self.kept]), ends, seconds)
+        both = measurement.halves(measurement.stacked([one.counts.halfway for one in self.kept]), ends, seconds)
         grows = bool(self.growth[0].any())
         seen = {name: values for name, values in both.items() if not (grows and grows_with_the_run(name))}
         drained = measurement.drained_kbps(ends, seconds)
