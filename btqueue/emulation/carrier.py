@@ -54,7 +54,7 @@ class Carrier:
         layouts = Layouts(scenario, [kind.name for kind in types_of(scenario.link)])
         for size in range(LEAST_IP, MTU + 1):
             layouts.of(size, 0)
-        own = layouts.array()
+        own = layouts.table()
         sim = new_state(scenario, 0, logging=True)
         self.flow, self._first_layout = flow, len(sim.layouts) - LEAST_IP
         sim.pools[PACKETS].reserve = max(int(sim.pools[PACKETS].reserve), int(own["count"].max()) + 2)

@@ -88,6 +88,10 @@ class Topology:
     flows: tuple[FlowPlan, ...]
     radios: tuple[RadioLink, ...] = ()
 
+    def __hash__(self) -> int:
+        """Return a hash of the names of the nodes alone: flows and links would take long."""
+        return hash(self.nodes)
+
     def graph(self) -> nx.Graph:
         """Return a new graph of node names.
 

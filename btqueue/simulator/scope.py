@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from btqueue.scenario.errors import NotBuiltYet, conflict
 from btqueue.scenario.scenario import Scenario
+from btqueue.scenario.topology import topology
 from btqueue.simulator.records.piconets import PICONETS_A_BRIDGE
 
 
@@ -15,11 +14,11 @@ def require_simulated(scenario: Scenario) -> None:
     Raises:
         NotBuiltYet: a device is in too many piconets.
     """
-    memberships = Counter(name for p in scenario.network.piconet_names for name in (p.central, *p.members))
     key, most = "network.piconet_list", f"a device in at most {PICONETS_A_BRIDGE} piconets"
+    plan = topology(scenario)
     if problems := [
-        conflict(key, name, f"the simulator covers {most}, not in {count}")
-        for name, count in memberships.items()
-        if count > PICONETS_A_BRIDGE
+        conflict(key, plan.nodes[one.node], f"the simulator covers {most}, not in {len(one.piconets)}")
+        for one in plan.bridges
+        if len(one.piconets) > PICONETS_A_BRIDGE
     ]:
         raise NotBuiltYet(problems)

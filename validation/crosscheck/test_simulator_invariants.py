@@ -222,17 +222,22 @@ ISLANDS = {
 }
 
 
+def forget_networks():
+    state_module.keep.cache_clear()
+    state_module.Skeleton.of.cache_clear()
+
+
 @pytest.mark.parametrize("changes", [{}, ERRORS, TWO_WAY], ids=["quiet", "errors", "two ways"])
 def test_islands_one_after_the_other_are_as_in_one_heap(monkeypatch, changes):
     scenario = thesis().with_(**ISLANDS, **changes, **SHORT)
     apart = measured(scenario)
     sizes = np.diff([*network_of(scenario).islands, len(network_of(scenario).timers)])
     assert len(sizes) == 3, "the links x and y share a medium"
-    state_module.keep.cache_clear()
+    forget_networks()
     monkeypatch.setattr(state_module.Topology, "islands", lambda plan: [0] * len(plan.nodes))
     together = measured(scenario)
     assert len(network_of(scenario).islands) == 1
-    state_module.keep.cache_clear()
+    forget_networks()
     assert apart.events == together.events
     metrics = measure(network_of(scenario), [apart.counts, together.counts])
     for name, (values, others) in metrics.items():

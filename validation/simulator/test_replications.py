@@ -28,7 +28,7 @@ def test_results_are_read_without_the_network_or_the_files_of_the_scenario(tmp_p
     later = simulate(scenario)
     file.unlink()
     state.keep.cache_clear()
-    monkeypatch.setattr(state, "build", None)  # a call would be a TypeError
+    monkeypatch.setattr(state, "numbers_of", None)  # a call would be a TypeError
     assert later.identical(expected)
 
 

@@ -1,6 +1,7 @@
 """From a scenario's flows to records: segments and their packets, applications, both ends of connections."""
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, cast
 
@@ -12,8 +13,9 @@ from btqueue.scenario.link import Link
 from btqueue.scenario.recordings import read_arrivals
 from btqueue.scenario.topology import Topology, topology
 from btqueue.scenario.traits import shares_segments
+from btqueue.scenario.transport import Transport
 from btqueue.simulator.applications import arrival_processes
-from btqueue.simulator.construction.numbering import Draft, Rows, from_keys
+from btqueue.simulator.construction.numbering import Draft, Numbers, from_keys
 from btqueue.simulator.records import connections as kinds
 from btqueue.simulator.records.arrays import record_type
 from btqueue.simulator.records.conventions import (
@@ -37,12 +39,11 @@ LEAST_RING = 64
 """Fewest segments that sender and receiver remember; a power of two."""
 
 
-class Layouts(Rows):
+class Layouts:
     """The different sizes of segments, and how each is cut into packets."""
 
     def __init__(self, scenario: Scenario, type_names: list[str]) -> None:
         """Cut for the link of this scenario; packets refer to places in `type_names`."""
-        super().__init__(layout_dtype)
         self.scenario = scenario
         self.type_names = type_names
         self.known: dict[tuple[int, int], int] = {}
@@ -59,9 +60,9 @@ class Layouts(Rows):
             self.most_packets = max(self.most_packets, self.cut[key][0])
         return self.known[key]
 
-    def array(self) -> np.ndarray:
+    def table(self) -> np.ndarray:
         """Return the layouts as an array of records."""
-        return np.frombuffer(b"".join([self.cut[key][1] for key in self.known]), record_type(self.dtype))
+        return _joined(tuple(self.cut[key][1] for key in self.known))
 
     def _lay_out(self, application_bytes: int, header_bytes: int) -> tuple[int, bytes]:
         link, flow_control = self.scenario.link, self.scenario.flow_control
@@ -83,6 +84,11 @@ class Layouts(Rows):
             for piece in pieces
         ]
         return layout(application_bytes, size, cut)
+
+
+@lru_cache(maxsize=16)
+def _joined(layouts: tuple[bytes, ...]) -> np.ndarray:
+    return np.frombuffer(b"".join(layouts), record_type(layout_dtype))
 
 
 @lru_cache(maxsize=4)  # the points of a study have the link in common
@@ -116,34 +122,48 @@ def settings_of_flows(scenario: Scenario) -> list[Scenario]:
     return found
 
 
-def add_flows(draft: Draft, scenario: Scenario, plan: Topology) -> int:
-    """Add connections (established, nothing sent yet) and sessions; return the segments that each remembers.
+class Flows:
+    """The numbers of the flows by group, the group of each, and the tables that their fields refer to.
+
+    A group: "flow", its number, whether data go both ways, and whether acknowledgements are delayed; of a
+    session the number of the flow, too. `ring`: segments that each connection remembers; a power of two.
+    """
+
+    def __init__(self, scenario: Scenario, plan: Topology, layouts: Layouts) -> None:
+        """Compute the numbers.
+
+        Raises:
+            ScenarioError: a message or an arrival file that cannot be sent.
+        """
+        self.layouts, self.numbers, self.groups = layouts, Numbers(), list[tuple]()
+        self.patterns, self.schedules, self.sessions = list[int](), list[int](), 0
+        settings = settings_of_flows(scenario)
+        different = {id(one): one for one in settings}
+        self.ring = max(LEAST_RING, *(1 << _in_flight(own).bit_length() for own in different.values()))
+        names = {number: place for place, number in enumerate(different)}
+        for index, (flow, own) in enumerate(zip(plan.flows, settings, strict=True)):
+            two_way = flow.reverse is not None
+            group = "flow", names[id(own)], two_way, own.transport.delayed_ack
+            if group not in self.numbers:
+                self.numbers[group] = option_fields(own, two_way) | application_fields(own, self)
+            if own.traffic.source == "request-reply":
+                assert flow.reverse is not None
+                fields = session_fields(own, flow.reverse, index, self)
+                self.numbers[*group, index], group = self.numbers[group] | fields, (*group, index)
+            self.groups.append(group)
+
+
+def add_flows(draft: Draft, plan: Topology, groups: Sequence[tuple]) -> None:
+    """Add connections of these groups (established, nothing sent yet) and sessions.
 
     Streams 0, 1, ... belong to the flows' applications. The builder of the state fills in the routes.
-
-    Raises:
-        ScenarioError: a message or an arrival file that cannot be sent.
     """
-    settings = settings_of_flows(scenario)
-    different = {id(one): one for one in settings}.values()
-    ring = max(LEAST_RING, *(1 << _in_flight(own).bit_length() for own in different))
-    known: dict[tuple[int, bool], dict[str, object]] = {}
-    for index, (flow, own) in enumerate(zip(plan.flows, settings, strict=True)):
-        two_way = flow.reverse is not None
-        key = (id(own), two_way)
-        if key not in known:
-            known[key] = option_fields(own, two_way) | application_fields(own, draft)
-        draft.connections.add(
-            known[key],
-            source=flow.source,
-            destination=flow.target,
-            reverse=NOTHING if flow.reverse is None else flow.reverse,
-            stream=draft.add_stream(),
-        )
-        if own.traffic.source == "request-reply":
-            assert flow.reverse is not None
-            draft.connections[index].update(session_fields(own, flow.reverse, index, draft))
-    return ring
+    for index, (flow, group) in enumerate(zip(plan.flows, groups, strict=True)):
+        reverse = NOTHING if flow.reverse is None else flow.reverse
+        ends = {"source": flow.source, "destination": flow.target, "reverse": reverse}
+        draft.connections.add(group, **ends, stream=draft.add_stream())
+        if index in group[4:] and reverse > index:
+            draft.sessions.add(("session", index), requester=index, responder=reverse)
 
 
 def add_flow_timers(draft: Draft) -> None:
@@ -151,7 +171,7 @@ def add_flow_timers(draft: Draft) -> None:
     for index, row in enumerate(draft.connections.rows):
         row["arrival_timer"] = draft.add_timer(ARRIVAL, index, row["source"])
         row["retransmission_timer"] = draft.add_timer(RETRANSMISSION, index, row["source"])
-        delays = draft.connections.alike[index]["delayed_ack"]
+        delays = draft.connections.groups[index][3]
         row["ack_timer"] = draft.add_timer(DELAYED_ACK, index, row["source"]) if delays else NOTHING
     for index, session in enumerate(draft.sessions.rows):
         node = draft.connections[session["requester"]]["source"]
@@ -232,11 +252,18 @@ def most_under_way(scenario: Scenario) -> int:
 def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
     """Return the fields of a connection with these options, at its start."""
     transport, unit = scenario.transport, unit_of(scenario)
-    options = from_keys(transport, kinds.connection_dtype, kinds.WORDS) | {
+    return _transport_fields(cast(Any, transport)) | {
         "unit": unit,
-        "handshake": transport.handshake and transport.protocol == "tcp",
         "rwnd": most_under_way(scenario),
         "send_buffer": (transport.send_buffer_segments or 0) * unit,
+        "piggyback": transport.piggyback and two_way,
+    }
+
+
+@lru_cache(maxsize=64)  # flows and points of a study have the transport in common
+def _transport_fields(transport: Transport) -> dict[str, object]:
+    options = from_keys(transport, kinds.connection_dtype, kinds.WORDS) | {
+        "handshake": transport.handshake and transport.protocol == "tcp",
         "sack": transport.sack or transport.variant == "sack",
         "rack": transport.loss_detection == "rack" and transport.variant in BY_TIME,
         "hystart": transport.hystart and transport.variant == "cubic",
@@ -245,7 +272,6 @@ def option_fields(scenario: Scenario, two_way: bool) -> dict[str, object]:
         "mss": transport.mss_bytes,
         # of Linux's buffers: a power of two, and the packet's record
         "packet_cost": buffers.PACKET + 2 ** (transport.mss_bytes + buffers.HEADROOM).bit_length(),
-        "piggyback": transport.piggyback and two_way,
         "ack_direct": transport.ack_path == "direct",
     }
     return options | initial_values(options)
@@ -276,7 +302,7 @@ def size_of(scenario: Scenario, message_bytes: int) -> int:
     return message_bytes if unit_of(scenario) > 1 else len(pieces_of(scenario, message_bytes))
 
 
-def add_pattern(draft: Draft, scenario: Scenario, messages: list[int]) -> dict[str, object]:
+def add_pattern(flows: Flows, scenario: Scenario, messages: list[int]) -> dict[str, object]:
     """Lay out messages of these sizes one after the other and return the fields that point there.
 
     A stream of bytes may be cut into segments of all lengths that are sums and differences of these sizes
@@ -300,12 +326,12 @@ def add_pattern(draft: Draft, scenario: Scenario, messages: list[int]) -> dict[s
         pieces = [piece for size in messages for piece in pieces_of(scenario, size)]
         if len(set(pieces)) == 1:
             pieces = pieces[:1]
-    first = len(draft.patterns)
-    draft.patterns.extend(draft.layouts.of(piece, header_bytes(scenario)) for piece in pieces)
+    first = len(flows.patterns)
+    flows.patterns.extend(flows.layouts.of(piece, header_bytes(scenario)) for piece in pieces)
     return {"pattern": first, "pattern_length": len(pieces)}
 
 
-def application_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
+def application_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
     """Return the fields of the application of a flow, and lay out the segments that it writes.
 
     Fields of sessions are in `session_fields`. A greedy source always has data for a full segment; where
@@ -320,16 +346,16 @@ def application_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
     }
     if transport.protocol == "centaurus":
         small, header = transport.centaurus_control_bytes, transport.header_bytes
-        fields["control_layout"] = draft.layouts.of(small, header)
+        fields["control_layout"] = flows.layouts.of(small, header)
     elif transport.protocol == "tcp":
-        fields["control_layout"] = draft.layouts.of(0, header_bytes(scenario))
+        fields["control_layout"] = flows.layouts.of(0, header_bytes(scenario))
     if traffic.source == "request-reply":
         return fields
     if traffic.source == "file":
-        return fields | file_fields(scenario, draft)
+        return fields | file_fields(scenario, flows)
     endless = traffic.source == "greedy" and transport.protocol == "tcp" and transport.windows == "bytes"
     size = transport.mss_bytes if endless else traffic.message_bytes
-    fields |= add_pattern(draft, scenario, [size])
+    fields |= add_pattern(flows, scenario, [size])
     fields["message_size"] = size_of(scenario, size)
     if traffic.source == "greedy":
         return fields
@@ -341,26 +367,25 @@ def application_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
         rate = traffic.load_kbps * 1000 / bits * SLOT / SECOND
         leave_active, leave_idle = arrival_processes.ibp_probabilities(rate, traffic.scv)
         fields |= {"leave_active": leave_active, "leave_idle": leave_idle}
-    fields |= {"schedule": len(draft.schedules), "schedule_length": len(steps)}
+    fields |= {"schedule": len(flows.schedules), "schedule_length": len(steps)}
     for step in steps:
         gap = bits / (step.load_kbps * 1000) * SECOND
         # a load that brings less than one message before NEVER is as good as none, which has the gap 0
-        draft.schedules.extend([nanoseconds(step.at_s), max(1, round(gap)) if gap < NEVER else 0])
+        flows.schedules.extend([nanoseconds(step.at_s), max(1, round(gap)) if gap < NEVER else 0])
     return fields
 
 
-def session_fields(scenario: Scenario, reverse: int, index: int, draft: Draft) -> dict[str, object]:
+def session_fields(scenario: Scenario, reverse: int, index: int, flows: Flows) -> dict[str, object]:
     """Return the application fields of one direction of a session; the client's makes the session."""
     traffic, transport = scenario.traffic, scenario.transport
     if reverse < index:
         sizes = [traffic.reply_bytes]
-        role, session = kinds.RESPONDER, draft.connections[reverse]["session"]
+        role, session = kinds.RESPONDER, flows.numbers[flows.groups[reverse]]["session"]
     else:
         sizes = [traffic.request_bytes] + ([traffic.goodbye_bytes] if traffic.goodbye_bytes else [])
         role = kinds.REQUESTER
-        session = draft.sessions.add(
-            requester=index,
-            responder=reverse,
+        session = flows.sessions
+        flows.numbers["session", index] = dict(
             pause=nanoseconds(traffic.pause_s),
             request_segments=size_of(scenario, traffic.request_bytes),
             reply_segments=size_of(scenario, traffic.reply_bytes),
@@ -373,10 +398,11 @@ def session_fields(scenario: Scenario, reverse: int, index: int, draft: Draft) -
             deadlines=[NEVER] * kinds.DEADLINES,
             **dict.fromkeys(kinds.NUMBERS_OF_OBJECTS, [NOTHING] * 2),
         )
-    return {"application": role, "session": session, **add_pattern(draft, scenario, sizes)}
+        flows.sessions += 1
+    return {"application": role, "session": session, **add_pattern(flows, scenario, sizes)}
 
 
-def file_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
+def file_fields(scenario: Scenario, flows: Flows) -> dict[str, object]:
     """Read the arrival file and return the application fields: times, then the size of each message."""
     times, sizes = read_arrivals(scenario.traffic.arrival_file or "")
     period = scenario.traffic.file_period_s
@@ -385,10 +411,10 @@ def file_fields(scenario: Scenario, draft: Draft) -> dict[str, object]:
             f"[traffic] file_period_s = {period:g}: must be above the time of the file's last arrival"
         )
     fields: dict[str, object] = {
-        "schedule": len(draft.schedules),
+        "schedule": len(flows.schedules),
         "schedule_length": len(times),
         "file_period": nanoseconds(period or 0),
     }
-    draft.schedules.extend(round(time * SECOND) for time in times)
-    draft.schedules.extend(size_of(scenario, size) for size in sizes)
-    return fields | add_pattern(draft, scenario, sizes)
+    flows.schedules.extend(round(time * SECOND) for time in times)
+    flows.schedules.extend(size_of(scenario, size) for size in sizes)
+    return fields | add_pattern(flows, scenario, sizes)

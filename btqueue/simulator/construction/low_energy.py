@@ -85,21 +85,20 @@ def tables(scenario: Scenario, lengths: Sequence[int], radios: Sequence[Radio]) 
     )
 
 
-def add_links(draft: Draft, scenario: Scenario, plan: Topology) -> None:
+def add_links(draft: Draft, plan: Topology) -> None:
     """Add the nodes' groups, in which nobody is polled, and the connections with their ports and queues."""
-    alike = options(scenario, draft)
     for index, piconet in enumerate(plan.piconets):
         draft.piconets.add(timer=NOTHING, node=piconet.central, bridge=NOTHING, packet=NOTHING, away=True)
         first = len(draft.links)
         for member in piconet.members:
             link = draft.links.add(piconet=index, node=member, bridge=NOTHING)
             ends = {
-                "down": add_radio_port(draft, link, piconet.central, member, nodes.DOWNLINK, UNLIMITED),
-                "up": add_radio_port(draft, link, member, piconet.central, nodes.UPLINK, UNLIMITED),
+                "down": add_radio_port(draft, link, piconet.central, member, nodes.DOWNLINK),
+                "up": add_radio_port(draft, link, member, piconet.central, nodes.UPLINK),
             }
             draft.links[link].update(ends)
             draft.le_links.add(
-                alike,
+                "le link",
                 timer=draft.add_timer(EVENT, link, piconet.central),
                 stream=draft.add_stream(),
                 central=piconet.central,
@@ -119,8 +118,8 @@ def add_links(draft: Draft, scenario: Scenario, plan: Topology) -> None:
         draft.le_neighbours.extend(others)
 
 
-def options(scenario: Scenario, draft: Draft) -> dict[str, object]:
-    """Return the fields that all connections have in common."""
+def options(scenario: Scenario, rows: int) -> dict[str, object]:
+    """Return the fields that all connections have in common; `rows`: of the table of error rates."""
     le, classes = scenario.le, len(scenario.le.channel_classes)
     full, space_us = le.payload_bytes, 1e6 * le.frame_space_s
     largest = air.exchange_us(le.phy, full, full, frame_space_us=space_us, encrypted=le.encrypted)
@@ -138,6 +137,6 @@ def options(scenario: Scenario, draft: Draft) -> dict[str, object]:
         "anywhere": le.anchors == "random",
         "accuracy": 1e-6 * le.clock_ppm,
         "pace": 1.0,
-        "first_class": len(draft.tables.error_rates) - classes,
+        "first_class": rows - classes,
         "classes": classes,
     }

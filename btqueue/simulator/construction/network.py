@@ -4,6 +4,7 @@ Ports are numbered: uplinks and downlinks of all memberships, then the two direc
 """
 
 import itertools
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.network import OutsideLink
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.topology import Topology
-from btqueue.simulator.construction.numbering import NO_FIELDS, Draft
+from btqueue.simulator.construction.numbering import CONSTANT, Draft, Numbers
 from btqueue.simulator.records import nodes, piconets
 from btqueue.simulator.records.conventions import (
     NANOBITS_A_BYTE,
@@ -27,109 +28,142 @@ from btqueue.simulator.records.run import LINE, MEDIUM, TOKENS, TURN
 
 SINGLE_FRAME = ("1-limited", "round-robin")
 """Disciplines that are E-limited with a limit of 1."""
-EMPTY_QUEUE: dict[str, object] = {"head": NOTHING, "tail": NOTHING}
-NO_BUCKET: dict[str, object] = {"queue": NOTHING, "timer": NOTHING}
-NO_RADIO: dict[str, object] = dict.fromkeys(("piconet", "link", "channel", "line"), NOTHING)
+EMPTY_QUEUE, NO_BUCKET = CONSTANT["empty"], CONSTANT["no bucket"]
 
 
-def add_nodes(draft: Draft, scenario: Scenario, plan: Topology) -> None:
-    """Add all devices, without links."""
-    limit = scenario.link.node_buffer_bytes
+def numbers_of_places(scenario: Scenario, plan: Topology, rates: np.ndarray) -> Numbers:
+    """Return the numbers of nodes, ports, queues and buckets, and of piconets and bridges.
+
+    Args:
+        scenario: whose numbers these are.
+        plan: its topology.
+        rates: packet error rates, shape (levels, types + 1).
+    """
+    limit, limits = scenario.link.node_buffer_bytes, scenario.flow_control
     empty: dict[str, object] = {"outbox": NOTHING, "inbox": NOTHING, "bridge": NOTHING}
-    empty |= {"buffer_limit": UNLIMITED if limit is None else limit}
-    for _ in plan.nodes:
-        draft.nodes.add(empty)
-    draft.radio_port = radio_port_options(scenario)
+    found: Numbers = {
+        "node": empty | {"buffer_limit": UNLIMITED if limit is None else limit},
+        "radio port": radio_port_options(scenario),
+        "bucket": bucket_options(scenario),
+        "buffer": EMPTY_QUEUE | {"limit": limits.buffer_packets, "kind": nodes.TOKEN_BUFFER},
+        **layer_options(scenario),
+    }
+    low = scenario.link.bearer == "le"
+    down, up = (None, None) if low else (limits.central_buffer_packets, limits.baseband_packets)
+    for kind, most in ((nodes.DOWNLINK, down), (nodes.UPLINK, up)):
+        found["queue", kind] = EMPTY_QUEUE | {"kind": kind, "limit": most or UNLIMITED}
+    return found if low else found | numbers_of_piconets(scenario, plan, rates)
 
 
 # ------------------------------------------------------------------------------------ piconets and bridges
 
 
-def add_bridges(draft: Draft, scenario: Scenario, plan: Topology) -> None:
+def kind_of(plan: Topology, index: int) -> tuple[int, bool, bool]:
+    """Return what the numbers of a piconet depend on.
+
+    How many of its members are in this piconet only, whether others are, and whether its central is a bridge.
+    """
+    piconet, bridges = plan.piconets[index], plan.bridge_nodes
+    count = len(bridges.intersection(piconet.members))
+    return max(1, len(piconet.members) - count), count > 0, piconet.central in bridges
+
+
+def numbers_of_piconets(scenario: Scenario, plan: Topology, rates: np.ndarray) -> Numbers:
+    """Return the numbers of piconets of each kind, of links and of bridges; see `numbers_of_places`."""
+    polling, found = scenario.polling, Numbers()
+    single = polling.discipline in SINGLE_FRAME
+    discipline = piconets.DISCIPLINES.index("e-limited" if single else polling.discipline)
+    limit = 1 if single else polling.limit
+    links = scenario.voice.reservation
+    period, reserved = (links.period * SLOT, links.reserved * SLOT) if links else (0, 0)
+    # the rates of voice packets, where extended voice links have a column
+    repeated = links is not None and links.window > 0 and bool(np.any(rates[:, -2]))
+    cyclic = discipline <= piconets.GATED
+    windows = polling.bridge_schedule != "walk-in"
+    found["link"] = {"limit": limit, "bridge": NOTHING}
+    for kind in {kind_of(plan, index) for index in range(len(plan.piconets))}:
+        ordinary, bridges, away = kind
+        found["piconet", *kind] = {
+            "plain": is_plain(scenario) and not (windows and (bridges or away)),
+            "discipline": discipline,
+            "limit": limit,
+            "max_weight": polling.max_weight,
+            "packet": NOTHING,
+            "on_air_type": NOTHING,
+            "bridge": NOTHING,
+            "can_sleep": cyclic and not bridges and not away and links is None,
+            "voice_period": period,
+            "voice_reserved": reserved,
+            "voice_links": links.links if links and repeated else 0,
+            "voice_type": rates.shape[1] - 2,
+            "voice_slots": exchange_slots(scenario.voice.packet) // 2,
+            "voice_window": links.window if links else 0,
+        }
+        most = polling.bridge_limit or (1 if single else ordinary * polling.limit)
+        found["link", ordinary] = {"limit": most}
+        most = polling.bridge_buffer_packets or ordinary * polling.limit
+        found["bridge", ordinary] = EMPTY_QUEUE | {"kind": nodes.UPLINK, "limit": most}
+    for count in {len(bridge.piconets) for bridge in plan.bridges}:
+        found["bridge in", count] = {
+            "schedule": piconets.SCHEDULES.index(polling.bridge_schedule),
+            "residence": piconets.RESIDENCES.index(polling.residence),
+            "residence_cycles": polling.residence_cycles,
+            # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
+            "window": max(4 * SLOT, round(polling.rendezvous_s / count * SECOND / SLOT) * SLOT),
+            "switch_delay": polling.switch_delay,
+        }
+    return found
+
+
+def add_bridges(draft: Draft, plan: Topology) -> None:
     """Note which devices are in several piconets."""
-    polling = scenario.polling
     for index, bridge in enumerate(plan.bridges):
         count = len(bridge.piconets)
         padding = [NOTHING] * (piconets.PICONETS_A_BRIDGE - count)
         own = [k for k, p in enumerate(bridge.piconets) if plan.piconets[p].central == bridge.node]
         draft.bridges.add(
+            ("bridge in", count),
             node=bridge.node,
-            schedule=piconets.SCHEDULES.index(polling.bridge_schedule),
-            residence=piconets.RESIDENCES.index(polling.residence),
-            residence_cycles=polling.residence_cycles,
             count=count,
             piconets=list(bridge.piconets) + padding,
             links=[NOTHING] * piconets.PICONETS_A_BRIDGE,
             own=bridge.piconets[own[0]] if own else NOTHING,
             current=own[0] if own else 0,
-            # Without a switch delay the clocks agree on slot pairs, so that windows begin with one.
-            window=max(4 * SLOT, round(polling.rendezvous_s / count * SECOND / SLOT) * SLOT),
-            switch_delay=polling.switch_delay,
         )
         draft.nodes[bridge.node]["bridge"] = index
 
 
-def add_piconets(draft: Draft, scenario: Scenario, plan: Topology) -> None:
+def add_piconets(draft: Draft, plan: Topology) -> None:
     """Add all piconets."""
-    add_bridges(draft, scenario, plan)
+    add_bridges(draft, plan)
     for index in range(len(plan.piconets)):
-        add_piconet(draft, scenario, plan, index)
+        add_piconet(draft, plan, index)
 
 
-def add_piconet(draft: Draft, scenario: Scenario, plan: Topology, index: int) -> None:
+def add_piconet(draft: Draft, plan: Topology, index: int) -> None:
     """Add a piconet, its memberships, and their ports and queues."""
-    polling, piconet = scenario.polling, plan.piconets[index]
-    single = polling.discipline in SINGLE_FRAME
-    discipline = piconets.DISCIPLINES.index("e-limited" if single else polling.discipline)
-    limit = 1 if single else polling.limit
-    bridges = [member for member in piconet.members if "bridge" in draft.nodes[member]]
-    away = draft.nodes[piconet.central].get("bridge", NOTHING)
-    ordinary = max(1, len(piconet.members) - len(bridges))
-    bridge_limit = polling.bridge_limit or (1 if single else ordinary * polling.limit)
-    bridge_buffer = polling.bridge_buffer_packets or ordinary * polling.limit
-    links = scenario.voice.reservation
-    period, reserved = (links.period * SLOT, links.reserved * SLOT) if links else (0, 0)
-    rates = draft.tables.error_rates[:, -2]  # of voice packets, where extended voice links have a column
-    repeated = links is not None and links.window > 0 and bool(np.any(rates))
-    cyclic = discipline <= piconets.GATED
-    windows = polling.bridge_schedule != "walk-in"
+    piconet, kind = plan.piconets[index], kind_of(plan, index)
     draft.piconets.add(
+        ("piconet", *kind),
         timer=draft.add_timer(TURN, index, piconet.central),
         node=piconet.central,
         first_link=len(draft.links),
         links=len(piconet.members),
-        plain=is_plain(scenario) and not (windows and (bridges or away != NOTHING)),
-        discipline=discipline,
-        limit=limit,
-        max_weight=polling.max_weight,
-        packet=NOTHING,
-        on_air_type=NOTHING,
-        bridge=away,
-        can_sleep=cyclic and not bridges and away == NOTHING and links is None,
-        voice_period=period,
-        voice_reserved=reserved,
-        voice_links=links.links if links and repeated else 0,
-        voice_type=draft.tables.error_rates.shape[1] - 2,
-        voice_slots=exchange_slots(scenario.voice.packet) // 2,
-        voice_window=links.window if links else 0,
+        **({"bridge": draft.nodes[piconet.central]["bridge"]} if kind[2] else {}),
     )
     for member in piconet.members:
-        bridge = draft.nodes[member].get("bridge", NOTHING)
-        link = draft.links.add(
-            piconet=index,
-            node=member,
-            bridge=bridge,
-            limit=limit if bridge == NOTHING else bridge_limit,
-        )
-        if bridge != NOTHING:
+        link = len(draft.links)
+        if member in plan.bridge_nodes:
+            bridge, queue = draft.nodes[member]["bridge"], ("bridge", kind[0])
+            draft.links.add(("link", kind[0]), piconet=index, node=member, bridge=bridge)
             memberships = draft.bridges[bridge]
             memberships["links"][memberships["piconets"].index(index)] = link
-        limits = scenario.flow_control
-        down_limit = limits.central_buffer_packets or UNLIMITED
-        up_limit = (limits.baseband_packets or UNLIMITED) if bridge == NOTHING else bridge_buffer
+        else:
+            queue = "queue", nodes.UPLINK
+            draft.links.add("link", piconet=index, node=member)
         draft.links[link].update(
-            up=add_radio_port(draft, link, member, piconet.central, nodes.UPLINK, up_limit),
-            down=add_radio_port(draft, link, piconet.central, member, nodes.DOWNLINK, down_limit),
+            up=add_radio_port(draft, link, member, piconet.central, nodes.UPLINK, queue),
+            down=add_radio_port(draft, link, piconet.central, member, nodes.DOWNLINK),
         )
 
 
@@ -161,25 +195,26 @@ def radio_port_options(scenario: Scenario) -> dict[str, object]:
     }
 
 
-def add_radio_port(draft: Draft, link: int, node: int, peer: int, kind: int, limit: int) -> int:
-    """Add the sending side of one direction of a Bluetooth link, with its queue, and return its number."""
-    piconet = draft.links[link]["piconet"]
-    port = add_port(draft, kind, limit, draft.radio_port, node=node, peer=peer, piconet=piconet, link=link)
+def add_radio_port(draft: Draft, link: int, node: int, peer: int, kind: int, queue: Hashable = None) -> int:
+    """Add the sending side of one direction of a Bluetooth link, with its queue, and return its number.
+
+    `queue`: group of the queue, if it is not like others of its kind.
+    """
+    piconet, queue = draft.links[link]["piconet"], queue or ("queue", kind)
+    port = add_port(draft, queue, "radio port", kind=kind, node=node, peer=peer, piconet=piconet, link=link)
     draft.port_of[node, peer] = port
     return port
 
 
-def add_port(
-    draft: Draft, kind: int, limit: int, alike: dict[str, object] = NO_FIELDS, **fields: object
-) -> int:
-    """Add a port, its queue of at most `limit` packets, and its token bucket, off until a host sends.
+def add_port(draft: Draft, queue: Hashable, group: Hashable, **fields: object) -> int:
+    """Add a port, its queue, and its token bucket, off until a host sends.
 
-    All three have the same number, so no port may be added after the buffer of a bucket. *alike* are fields
-    that it has in common with other ports.
+    All three have the same number, so no port may be added after the buffer of a bucket. *queue* and *group*
+    are the groups of the queue and of the port.
     """
-    draft.queues.add(EMPTY_QUEUE, limit=limit, kind=kind)
-    draft.buckets.add(NO_BUCKET)
-    return draft.ports.add(alike, kind=kind, **fields)
+    draft.queues.add(queue)
+    draft.buckets.add("no bucket")
+    return draft.ports.add(group, **fields)
 
 
 # ----------------------------------------------------------------------------------------- radio channels
@@ -198,58 +233,58 @@ def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tup
     return radios, own
 
 
-def add_channels(draft: Draft, scenario: Scenario, own: dict[tuple[int, str], int]) -> None:
+def add_channels(draft: Draft, own: Mapping[tuple[int, str], int], *, together: bool) -> None:
     """Add the channels and give every port its own.
 
-    Both directions of a link share a channel. With `fading = "per-piconet"` all links of a piconet share one,
-    unless a link has individual settings of the radio.
+    Both directions of a link share a channel. Of links that are `together` all of a piconet share one, unless
+    a link has individual settings of the radio, whose numbers are in `own`.
     """
     known: dict[tuple, int] = {}
-    radios, state_streams, error_streams = [], [], []
     for link in draft.links.rows:
         for direction in ("up", "down"):
             radio = own.get((link["node"], direction), 0) if own else 0
-            shared = radio == 0 and scenario.radio.fading == "per-piconet"
+            shared = radio == 0 and together
             key = ("piconet", link["piconet"]) if shared else (link["up"], radio)
             if key not in known:
-                known[key] = len(radios)
-                radios.append(radio)
-                state_streams.append(draft.add_stream())
-                error_streams.append(draft.add_stream())
+                streams = draft.add_stream(), draft.add_stream()
+                known[key] = draft.channels.add(
+                    ("radio", radio), state_stream=streams[0], error_stream=streams[1]
+                )
             draft.ports[link[direction]]["channel"] = known[key]
-    channels = draft.tables.channels[radios]
-    channels["state_stream"], channels["error_stream"] = state_streams, error_streams
-    draft.channels = channels
 
 
 # -------------------------------------------------------------------------------------------------- hosts
 
 
-def add_hosts(draft: Draft, scenario: Scenario, plan: Topology, routes: list[list[int]]) -> None:
-    """Give token buckets to the ports that segments enter, and delay lines to the hosts of routes."""
+def add_hosts(
+    draft: Draft, plan: Topology, routes: list[list[int]], layers: Sequence[str], relays: bool, tokens: bool
+) -> None:
+    """Give token buckets to the ports that segments enter, and delay lines to the hosts of routes.
+
+    `layers`: groups of the lines; `relays`: whether segments enter ports on the way, too; `tokens`: whether
+    buckets are used.
+    """
     hosts = {route[0] for route in routes} | {route[-1] for route in routes}
     entered: dict[int, None] = {}
     for route in routes:
         steps = list(itertools.pairwise(route))
-        for step in steps if scenario.network.relay == "segment" else steps[:1]:
+        for step in steps if relays else steps[:1]:
             entered[draft.port_of[step]] = None
     ports_of_node: dict[int, list[int]] = {}
     for port in sorted(entered):
         if draft.ports[port]["kind"] != nodes.OUTSIDE:
             ports_of_node.setdefault(draft.ports[port]["node"], []).append(port)
-    bucket, layers = bucket_options(scenario), layer_options(scenario)
     for node in range(len(plan.nodes)):
         for port in ports_of_node.get(node, []):
-            draft.buckets.alike[port] = bucket
-            if scenario.flow_control.enabled:
-                limit = scenario.flow_control.buffer_packets
-                buffer = draft.queues.add(EMPTY_QUEUE, limit=limit, kind=nodes.TOKEN_BUFFER)
+            draft.buckets.groups[port] = "bucket"
+            if tokens:
+                buffer = draft.queues.add("buffer")
                 draft.buckets[port].update(queue=buffer, timer=draft.add_timer(TOKENS, port, node))
         if node in hosts:
             # only the way down has random times
             stream = {"outbox": draft.add_stream(), "inbox": 0}
-            for layer, times in layers.items():
-                draft.nodes[node][layer] = add_line(draft, node, times, stream=stream[layer])
+            for layer in layers:
+                draft.nodes[node][layer] = add_line(draft, node, layer, stream=stream[layer])
 
 
 def bucket_options(scenario: Scenario) -> dict[str, object]:
@@ -267,7 +302,11 @@ def bucket_options(scenario: Scenario) -> dict[str, object]:
     }
 
 
-def layer_options(scenario: Scenario) -> dict[str, dict[str, object]]:
+LAYERS = ("outbox", "inbox")
+"""Delay lines that a host may have."""
+
+
+def layer_options(scenario: Scenario) -> Numbers:
     """Return the processing times of a host's layers, as fields of delay lines; without lines of no time.
 
     Down: TCP holds each segment for its delay, then IP and L2CAP take one segment at a time (Johansson et al.
@@ -287,9 +326,9 @@ def layer_options(scenario: Scenario) -> dict[str, dict[str, object]]:
     }
 
 
-def add_line(draft: Draft, node: int, alike: dict[str, object], **fields: object) -> int:
-    """Add an empty delay line at a node, with its timer, and return its number."""
-    line = draft.lines.add(alike, **fields)
+def add_line(draft: Draft, node: int, group: Hashable, **fields: object) -> int:
+    """Add an empty delay line of a group at a node, with its timer, and return its number."""
+    line = draft.lines.add(group, **fields)
     draft.lines[line]["timer"] = draft.add_timer(LINE, line, node)
     return line
 
@@ -327,7 +366,8 @@ def add_outside_ports(draft: Draft, plan: Topology) -> None:
         for own, node, peer, loss in members:
             block = own.loss_block_bytes or 0
             fields = {"node": node, "peer": peer, "medium": medium, "loss": loss, "loss_block": block}
-            port = add_port(draft, nodes.OUTSIDE, own.buffer_packets, NO_RADIO, **fields)
+            port = add_port(draft, "empty", "no radio", kind=nodes.OUTSIDE, **fields)
+            draft.queues[port].update(kind=nodes.OUTSIDE, limit=own.buffer_packets)
             draft.port_of[node, peer] = port
 
 
@@ -336,13 +376,13 @@ def add_outside_lines(draft: Draft, plan: Topology) -> None:
     for outside in plan.outside:
         link = outside.link
         times = {"delay": nanoseconds(link.delay_s), "jitter": nanoseconds(link.jitter_s)}
-        alike = EMPTY_QUEUE | times | {"purpose": nodes.PROPAGATION, "exponential": True}
+        times |= {"purpose": nodes.PROPAGATION, "exponential": True}
         for ends in ((outside.source, outside.target), (outside.target, outside.source)):
             port = draft.ports[draft.port_of[ends]]
             port["stream"] = draft.add_stream()
             stream = draft.add_stream()
             if link.delay_s or link.jitter_s:
-                port["line"] = add_line(draft, ends[0], alike, stream=stream)
+                port["line"] = add_line(draft, ends[0], "empty", stream=stream, **times)
 
 
 def add_media_and_streams(draft: Draft) -> None:

@@ -11,7 +11,7 @@ Piconets nearby that are not simulated (`interferers`) raise all packet error ra
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from btqueue.channel import (
 from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
 from btqueue.scenario.recordings import read_trace
+from btqueue.simulator.records.arrays import FIELDS
 from btqueue.simulator.records.conventions import SECOND, SLOT, nanoseconds
 from btqueue.simulator.records.nodes import ALTERNATING, CONSTANT, TRACE, TWO_STATE, channel_dtype
 from btqueue.simulator.records.packets import packet_type_dtype
@@ -69,6 +70,20 @@ class RadioTables:
     type_for_quality: np.ndarray
     channels: np.recarray
 
+    @cached_property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The tables as arrays of a state, where the error rates of POLL and NULL come first."""
+        names = ("trace_levels", "level_quality", "type_for_level", "type_for_quality")
+        found = {name: np.asarray(getattr(self, name), FIELDS[name][0]) for name in names}
+        rates = np.roll(self.error_rates, 1, axis=1)
+        return found | {"error_rates": rates, "packet_types": self.packet_types}
+
+    @cached_property
+    def channel_fields(self) -> list[dict[str, object]]:
+        """The fields of a channel of each radio."""
+        names = self.channels.dtype.names or ()
+        return [dict(zip(names, one, strict=True)) for one in self.channels.tolist()]
+
 
 def radio_tables(radios: Sequence[Radio], link: Link, voice: str = "none") -> RadioTables:
     """Return the tables for the distinct settings of the radio; the first is for the network as a whole.
@@ -90,11 +105,14 @@ def _tables(radios: Sequence[Radio], link: Link, voice: str) -> RadioTables:
     if voice in ESCO_PACKETS:
         types = *types, ESCO_PACKETS[voice]
     common = levels_and_channels(radios, lambda bers, radio: error_rates(types, bers, radio))
-    qualities = ber_from_link_quality(np.arange(256))
+    chosen = np.zeros(256, np.int64)  # without adaptation nobody reads them
+    if link.adaptation != "fixed":
+        qualities = ber_from_link_quality(np.arange(256))
+        chosen = chosen_types(link, types, qualities, error_rates(types, qualities, radios[0]))
     return RadioTables(
         packet_types=packet_type_records(types_of(link)),
         type_for_level=chosen_types(link, types, common["bers"], common["error_rates"]),
-        type_for_quality=chosen_types(link, types, qualities, error_rates(types, qualities, radios[0])),
+        type_for_quality=chosen,
         **common,
     )
 
@@ -135,8 +153,9 @@ def types_of(link: Link) -> tuple[PacketType, ...]:
     return packet_types(dict.fromkeys((*link.packets, *more)))
 
 
-def packet_type_records(types: Sequence[PacketType]) -> np.recarray:
-    """Return the record of each packet type."""
+@lru_cache(maxsize=16)
+def packet_type_records(types: tuple[PacketType, ...]) -> np.recarray:
+    """Return the record of each packet type; not to be changed."""
     families = list(dict.fromkeys((kind.coded, kind.bits_per_symbol) for kind in types))
     table = np.zeros(len(types), packet_type_dtype).view(np.recarray)
     table.slots = [kind.slots for kind in types]

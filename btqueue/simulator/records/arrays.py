@@ -1,5 +1,7 @@
 """All records of one replication, gathered in a `State`: one array for each kind of entity."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
 from functools import cache, cached_property
@@ -114,6 +116,22 @@ class Packed(NamedTuple):
     block: Any
     table: np.ndarray
 
+    def copy(self) -> Packed:
+        """Return a copy with the same table."""
+        return self._replace(block=self.block.copy())
+
+    def written(self, arrays: Mapping[str, np.ndarray]) -> Packed:
+        """Write arrays of the same shapes in the place of some and return self.
+
+        Raises:
+            TypeError: an array is not of the type that compiled code expects.
+        """
+        for name, array in arrays.items():
+            require_type(name, array)
+            begin = self.table[PLACES[name], 0]  # NumPy would copy records field by field
+            self.block[begin : begin + array.nbytes] = np.frombuffer(array.tobytes(), np.uint8)
+        return self
+
 
 class State:
     """One replication: arrays of records, one array for each kind of entity.
@@ -160,7 +178,11 @@ class State:
             table[PLACES[name], : 1 + array.ndim] = array.ctypes.data, *array.shape
         return table.ravel()
 
-    def counted(self) -> "State":
+    def length(self, name: str) -> int:
+        """Return the length of an array, of which no view is made."""
+        return len(self.apart[name]) if name in self.apart else self.packed.table[PLACES[name], 1]
+
+    def counted(self) -> State:
         """Return a copy of the state with the arrays `COUNTED` only."""
         end = self.packed.table[len(COUNTED), 0]
         apart = {name: array.copy() for name, array in self.apart.items() if name in COUNTED}
@@ -170,7 +192,7 @@ class State:
         """Return all arrays by name."""
         return {name: getattr(self, name) for name in FIELDS}
 
-    def replaced(self, **arrays: np.ndarray) -> "State":
+    def replaced(self, **arrays: np.ndarray) -> State:
         """Return the state with other arrays in the place of some; the rest it has in common with this one.
 
         Raises:
@@ -214,15 +236,10 @@ def pack(arrays: Mapping[str, np.ndarray | tuple[int, ...]]) -> Packed:
     Raises:
         TypeError: an array is not of the type that compiled code expects.
     """
-    table, contents, size = [], [], 0
+    table, size = [], 0
     for name, (dtype, dimensions) in FIELDS.items():
-        array = arrays[name]
-        if isinstance(array, tuple):
-            shape, content = array, bytes(math.prod(array) * dtype.itemsize)
-        else:
-            require_type(name, array)
-            shape, content = SHAPE(array), array.tobytes()  # NumPy would copy records field by field
+        shape = array if isinstance(array := arrays[name], tuple) else SHAPE(array)
         table.append([size, *shape, *[0] * (WORDS - 1 - dimensions)])
-        contents += [content, bytes(-len(content) % ALIGNMENT)]
-        size += len(content) + len(contents[-1])
-    return Packed(np.frombuffer(bytearray().join(contents), np.uint8), np.array(table, np.int64))
+        size += -(-math.prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT
+    packed = Packed(np.zeros(size, np.uint8), np.array(table, np.int64))
+    return packed.written({name: array for name, array in arrays.items() if not isinstance(array, tuple)})

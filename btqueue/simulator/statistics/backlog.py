@@ -16,7 +16,7 @@ import numpy as np
 
 from btqueue.simulator.bluetooth.sleep import settle_all
 from btqueue.simulator.machinery.numba_cache import outlined
-from btqueue.simulator.records.arrays import State
+from btqueue.simulator.records.arrays import State, plain
 from btqueue.simulator.records.connections import GREEDY, NO_TRANSPORT
 from btqueue.simulator.records.conventions import NEVER, NOTHING, SECOND, UNLIMITED
 from btqueue.simulator.statistics.student import student_quantile
@@ -37,7 +37,7 @@ def plan_looks(sim: State, begin: int, end_s: float) -> None:
 
     `advance` takes them, the first one when it begins, which may be now.
     """
-    sim.clock[0].look = 0
+    plain(sim.clock)["look"] = 0
     sim.looks[:] = look_times(begin, end_s)
 
 

@@ -54,9 +54,8 @@ def check_invariants(sim: State) -> list[np.ndarray]:
     Raises:
         InvariantViolated: a rule is broken.
     """
-    flows = len(sim.flow_statistics)
-    lengths = (flows, len(sim.queues), len(sim.segments), flows, len(sim.piconets), 4)
-    found = [np.zeros(length, np.int64) for length in lengths]
+    flows, queues, segments, stars = map(sim.length, ("flow_statistics", "queues", "segments", "piconets"))
+    found = [np.zeros(length, np.int64) for length in (flows, queues, segments, flows, stars, 4)]
     settle_and_check(sim, *found)
     broken = found[-1]
     if broken[0]:

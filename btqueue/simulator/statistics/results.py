@@ -93,7 +93,9 @@ class Measured:
             return warnings
         ends = measurement.stacked([one.counts.flows for one in self.kept])
         seconds = np.array([[one.counts.seconds] for one in self.kept])
-        both = measurement.halves(measurement.stacked([one.counts.halfway for one in self.kept]), ends, seconds)
+        both = measurement.halves(
+            measurement.stacked([one.counts.halfway for one in self.kept]), ends, seconds
+        )
         grows = bool(self.growth[0].any())
         seen = {name: values for name, values in both.items() if not (grows and grows_with_the_run(name))}
         drained = measurement.drained_kbps(ends, seconds)

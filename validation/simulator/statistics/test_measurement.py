@@ -27,6 +27,8 @@ def network(flows=2, stars=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLIN
         settings=zeros(run.settings_dtype, 1),
         connections=zeros(connections.connection_dtype, flows),
         flow_statistics=zeros(connections.flow_statistics_dtype, flows),
+        halfway=zeros(connections.flow_statistics_dtype, flows),
+        seen=np.zeros((1, flows), np.int64),
         sessions=zeros(session_dtype, 0),
         rtt_histogram=np.zeros((flows, BINS), np.int64),
         delay_histogram=np.zeros((flows, BINS), np.int64),
@@ -38,6 +40,7 @@ def network(flows=2, stars=1, links=2, queues=(UPLINK, UPLINK, DOWNLINK, DOWNLIN
         links=zeros(piconets.link_dtype, stars * links),
         bridges=zeros(piconets.bridge_dtype, 0),
     )
+    sim.counted = lambda: sim
     sim.clock.statistics_since, sim.clock.now = 5 * SECOND, 15 * SECOND
     sim.connections.protocol, sim.connections.application = TCP, POISSON
     sim.connections.session = sim.connections.reverse = NOTHING
