@@ -111,9 +111,9 @@ class LossyPath:
         """Probability that a repetition, alone on its way, is acknowledged."""
         return (1.0 - self.loss) * (1.0 - self.ack_loss)
 
-    def unanswered(self, flight: ArrayLike, ack_loss: ArrayLike) -> Vector:
+    def unanswered(self, flight: ArrayLike, ack_loss: Vector | float) -> Vector:
         """Return the chance, by segment, that none of the acknowledgements of `flight` segments comes."""
-        return ack_loss ** np.ceil(np.maximum(flight, 1) / self.gathered) / self.gathered
+        return np.asarray(ack_loss) ** np.ceil(np.maximum(flight, 1) / self.gathered) / self.gathered
 
     def round_trip(self, flight: ArrayLike) -> Vector:
         """Return the round-trip time (s) with `flight` segments in flight: the path's, or the queue's.

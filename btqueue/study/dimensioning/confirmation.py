@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -288,7 +288,8 @@ def paired_p_value(differences: np.ndarray) -> float:
         return math.nan
     if np.ptp(kept) == 0:
         return float(kept[0] == 0)
-    return float(ttest_1samp(kept, 0.0)[1])
+    outcome: Any = ttest_1samp(kept, 0.0)  # its type is not declared
+    return float(outcome.pvalue)
 
 
 def _judged(task: Task, points: Sequence[Simulated]) -> list[Simulated]:
