@@ -41,8 +41,6 @@ FORGOTTEN = 1e-12
 """A loss-free row of segments with less than this chance is left out."""
 BLOCK = 24
 """Blocks of segments that are followed before a block is twice as long."""
-STEPS = 8
-"""Waits shorter than the timer of acknowledgements that are told apart."""
 
 
 class LossyRates(NamedTuple):
@@ -164,28 +162,26 @@ class _Trips(NamedTuple):
 def _trips(path: LossyPath, windows: Vector) -> _Trips:
     """Return the round trips of new segments, by the number in flight (`windows`).
 
-    A segment that the receiver of delayed acknowledgements holds until its timer goes round alone. Of w
-    segments n do: one more in (w - n) / 2w of the round trips, as a train that grows becomes odd; one less in
-    n / w, as a segment joins it; two less in n^2 t, if a share t of a round trip is as long as the timer and
-    another one comes meanwhile. The balance of these means gives n. Where the window stays at its limit, only
-    its odd segment goes alone. The first other segment cuts a wait short.
+    Two segments share an acknowledgement, so that the last one of an odd window waits until the first one of
+    the next round comes, or its timer expires. Meanwhile one segment less passes. In a window that stays it
+    then falls behind its round, and meets the next one at any time. A segment alone is a repetition, which is
+    acknowledged at once, unless the window is never larger.
     """
     together = path.trip_of_new(windows)
-    longest = np.minimum(path.ack_delay_s, np.maximum(together - windows * path.service_s, 0.0))
-    share, one = longest / together, 1.5 / np.maximum(windows, 1.0)
-    alone = ((one**2 + 4.0 * share) ** 0.5 - one) / (4.0 * np.maximum(share, 1e-12))
-    alone = np.where(windows < path.window, np.minimum(alone, windows) * (share > 0.0), windows % 2.0)
-    edges = np.linspace(0.0, 1.0, STEPS + 1)[None, :] * longest[:, None]
-    longer = (1.0 - edges / together[:, None]) ** np.maximum(alone, 1.0)[:, None]
-    waits = np.concatenate([(edges[:, 1:] + edges[:, :-1]) / 2.0, longest[:, None]], axis=1)
-    chances = np.concatenate([longer[:, :-1] - longer[:, 1:], longer[:, -1:]], axis=1)
-    single = path.round_trip(windows)[:, None] + waits
-    rates = (windows - alone) / together + alone / (single * chances).sum(axis=1)
-    part = np.divide(2.0 * alone, windows + alone, out=np.zeros_like(windows), where=windows > 0.0)
+    odd = (windows % 2.0) * ((windows > 2.0) | (path.window == 1)) * (path.gathered > 1)
+    pause = np.maximum(together - windows * path.service_s, 0.0)
+    waits, timed = odd * np.minimum(path.ack_delay_s, pause), pause > path.ack_delay_s
+    steady = (windows == path.window) & (windows > 1.0)
+    cut = np.where(timed & steady, waits / together, 0.0)  # a segment alone falls behind its round
+    rates = (windows - waits * (1.0 - cut / 2.0) / together) / together
+    rates = np.where(windows == 1.0, 1.0 / (together + waits), rates)
+    pairs = np.maximum((windows - odd) / 2.0, 1.0)
+    share = np.where(waits > 0.0, odd * (1.0 - cut) / (pairs + odd * timed), 0.0)
+    share = np.where(windows == 1.0, odd, np.minimum(share, 1.0))
     return _Trips(
         np.divide(windows, rates, out=together.copy(), where=windows > 0.0),
-        np.concatenate([together[:, None], single], axis=1),
-        np.concatenate([1.0 - part[:, None], part[:, None] * chances], axis=1),
+        np.stack([together, path.round_trip(windows) + waits], axis=1),
+        np.stack([1.0 - share, share], axis=1),
     )
 
 

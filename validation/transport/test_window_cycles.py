@@ -38,7 +38,7 @@ def test_loss_chain_without_loss_sends_a_window_each_round_trip(variant: str):
 
 def test_an_odd_segment_waits_for_the_timer_of_its_acknowledgement():
     """A window of three that never loses: two segments share an acknowledgement, one waits for its timer."""
-    delayed = {"base_s": 1.0, "service_s": 0.01, "segments_per_ack": 2.0, "ack_delay_s": 0.2}
+    delayed = {"base_s": 1.0, "service_s": 0.01, "segments_per_ack": 2.0, "gathered": 2, "ack_delay_s": 0.2}
     found = lossy_rates(lossy(1e-9, window=3, **delayed))
     full = found.rtts == found.rtts[found.weights > 1e-3].max()
     assert found.rtts[full] == pytest.approx(1.0 + 0.2)

@@ -548,19 +548,22 @@ def _queue(
 ) -> Queue | None:
     """Return the queue before a station, None if its room is large."""
     laws = point.links
-    rate = np.array([_arrive(point, f, flow, visit) for f, flow, visit, _ in users])
+    sent = np.array([_arrive(point, f, flow, visit) for f, flow, visit, _ in users])
+    used = float(sent @ [point.service[f, r] for f, *_ in users])
+    comes = np.array([laws.comes[0, f, r] for f, *_ in users])
+    rate = sent * comes
     if not rate.any():
         return None
     share = rate / rate.sum()
     packets = float(share @ [one[3] for one in users])
     places = min(visit.places * count for _, _, visit, count in users)
     kind, index = laws.names[r]
-    service = float(share @ [point.service[f, r] / point.sent[f] for f, *_ in users]) / packets
+    each_s = [point.service[f, r] / point.sent[f] for f, *_ in users] / np.maximum(comes, RARE)
+    service = float(share @ each_s) / packets
     if kind == "port":  # half of a segment counts as sent (`Visit.places`)
         places += packets / 2.0
     elif kind == "bucket":  # the tokens of a full bucket are used at once, and come back at the token rate
         places += network.buckets[index].depth / network.buckets[index].rate / service
-    used = float(rate @ [point.service[f, r] for f, *_ in users])
     if places > MOST_PLACES:
         if used <= 1.0:
             return None

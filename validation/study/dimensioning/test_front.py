@@ -131,7 +131,7 @@ def test_the_axes_end_beside_the_front_and_headings_keep_a_key_and_its_value_tog
     played = simulated(common=400.0, truth=bowl, metrics=far, choose=KEYS, **TWO)
     low, high = front_figure(played).axes[0].get_xlim()
     for point in played.confirmation.points:  # intervals are wider than the front is long
-        mean, ci95 = point.objective.mean, point.objective.ci95
+        mean, ci95 = point.estimates[0].mean, point.estimates[0].ci95
         assert low < mean - ci95 and mean + ci95 < high
     for width in range(40, 80, 3):
         with patch("btqueue.plots.dimension.LINE", width):
