@@ -66,7 +66,7 @@ def bars(*, quiet: bool = False) -> Iterator[Callable[..., Bar | None]]:
 
 def _in_notebook(title: str, *, total: float | None = None, **_: bool) -> Bar:
     """Return a bar in the output of a notebook's cell, which is drawn again every 0.1 s."""
-    from IPython.display import HTML, display
+    from IPython.display import HTML, display  # pyright: ignore[reportMissingImports]
 
     shown: Any = display(HTML(escape(title)), display_id=True)
     known = due_s = 0.0
