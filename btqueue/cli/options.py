@@ -87,7 +87,7 @@ def add_command(app: Typer, command: Callable[..., None], takes: str) -> None:
         command(Call(scenario or "", **shared), **given)
 
     called.__name__, called.__doc__ = command.__name__, command.__doc__
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
     called.__annotations__ = {one.name: one.annotation for one in parameters}
     app.command(epilog="\n\n".join(["Examples:", *texts["examples"]]))(called)
 

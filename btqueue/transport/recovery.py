@@ -112,7 +112,11 @@ class LossyPath:
         return (1.0 - self.loss) * (1.0 - self.ack_loss)
 
     def unanswered(self, flight: ArrayLike, ack_loss: Vector | float) -> Vector:
-        """Return the chance, by segment, that none of the acknowledgements of `flight` segments comes."""
+        """Return the chance, by segment, that none of the acknowledgements of `flight` segments comes.
+
+        An approximation for shared acknowledgements: with 10 % of losses either way goodput of NewReno and
+        Tahoe was 3 % too high, and of SACK with limited transmit 14 %.
+        """
         return np.asarray(ack_loss) ** np.ceil(np.maximum(flight, 1) / self.gathered) / self.gathered
 
     def round_trip(self, flight: ArrayLike) -> Vector:
@@ -275,11 +279,10 @@ def _shown(path: LossyPath, top: int) -> Vector:
     ends, holes = ends_of(top, overflows=path.room < path.window), np.arange(1, MOST_HOLES + 1)
     flight = ends.flight
     # An acknowledgement that waited for company, or was lost, comes with the first segment behind the hole,
-    # and is new; only selective ones tell of both.
+    # or by its timer. It is new, and lets a segment out; only selective ones tell of both.
     new = 0.0 if path.variant == "sack" else 1.0 - (1.0 - path.ack_loss) / path.gathered
     behind = np.maximum(flight[:, None] - holes, 0)
     room = np.maximum(path.window - flight, 0)[:, None]
-    # or its timer sends it, and it lets a segment out
     later = np.maximum(behind - 1, np.minimum(behind, 1))
     arrive = [_duplicates_come(path, some, room) for some in (behind, later)]
     return np.where(ends.silent[:, None], 0.0, (1.0 - new) * arrive[0] + new * arrive[1])
@@ -508,7 +511,7 @@ def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> tu
 
     A recovery whose repetition is lost goes on until the timer expires: half of the flight less the holes, or
     with SACK the lost repetition, is sent anew in each round trip, until a segment is lost or the receive
-    window ends.
+    window ends. As many are sent in each round of a recovery behind the first.
     """
     p, holes = losses.again, np.arange(1, MOST_HOLES + 1)
     through = 1.0 - p
@@ -532,11 +535,10 @@ def _left(path: LossyPath, flight: NDArray, found: Vector, losses: Losses) -> tu
     rounds = np.maximum(path.window - flight, 0)[:, None] / np.maximum(anew, 1)
     rounds = np.minimum(rounds, path.min_rto_s / path.round_trip(1.0))
     beyond = failed * anew * through * (1.0 - through**rounds) / np.maximum(p, 1e-12)
-    if path.variant != "reno":  # rounds behind the first of a recovery carry new segments, too
+    if path.variant != "reno":
         more = anew * (_rounds(path.variant, holes.astype(float)) - 1.0)
-        beyond += (
-            found * losses.repaired * through * np.minimum(more, np.maximum(path.window - flight, 0)[:, None])
-        )
+        more = np.minimum(more, np.maximum(path.window - flight, 0)[:, None])
+        beyond += found * losses.repaired * through * more
     return left - beyond.sum(axis=1), in_vain
 
 

@@ -166,6 +166,10 @@ def _trips(path: LossyPath, windows: Vector) -> _Trips:
     the next round comes, or its timer expires. Meanwhile one segment less passes. In a window that stays it
     then falls behind its round, and meets the next one at any time. A segment alone is a repetition, which is
     acknowledged at once, unless the window is never larger.
+
+    Approximation: all segments of a window come in one group. Windows that open from half of their size,
+    followed acknowledgement by acknowledgement, take 8 % longer to 4 % shorter than here, and 15 % longer
+    from two and three segments on a path that holds four.
     """
     together = path.trip_of_new(windows)
     odd = (windows % 2.0) * ((windows > 2.0) | (path.window == 1)) * (path.gathered > 1)
@@ -248,9 +252,8 @@ def _cycles(path: LossyPath, starts: tuple[Start, ...], top: int) -> _Cycles:
     longest = np.log(FORGOTTEN) / np.log1p(-path.loss) if path.loss > 0.0 else np.inf
     flight, seen, slower, last = _growth(path, starts, top, longest)
     n, last = np.arange(flight.shape[1])[None, :], last[:, None]
-    loss = path.loss + (1.0 - path.loss) * path.unanswered(
-        flight, path.ack_loss
-    )  # or no acknowledgement of a window comes
+    # or no acknowledgement of a window comes
+    loss = path.loss + (1.0 - path.loss) * path.unanswered(flight, path.ack_loss)
     if path.row is not None:
         fits, refused = path.row
         behind, ahead = loss[:, fits:], flight[:, : flight.shape[1] - fits]  # of segments that find room

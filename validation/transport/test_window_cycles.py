@@ -327,9 +327,11 @@ def test_lost_and_delayed_acknowledgements_against_the_simulator(variant: str):
 
 @pytest.mark.parametrize(("variant", "idle"), [("sack", 0.0014), ("newreno", 0.0035)])
 def test_rounds_behind_the_first_of_a_recovery_carry_new_segments(variant: str, idle: float):
-    """A full path of few segments, behind a lossy wire, is hardly ever idle: the simulator's shares, twice.
+    """A full path of few segments, behind a lossy wire, is hardly ever idle.
 
-    Without the new segments of these rounds it was idle for 0.57 and 1.08 % of the time.
+    The shares are those of the shipped gateway of Suliman et al., simulated with a loss of 0.75 % of the
+    segments and without delayed acknowledgements. The factor of two was chosen after the result, 1.3 and 1.5;
+    without the new segments of these rounds it was 4 and 3.
     """
     path = lossy(0.0075, variant=variant, window=44, base_s=0.03, service_s=0.0187, crossed=0.0)
     assert 0.0 <= 1.0 - lossy_rates(path).goodput * path.service_s < 2.0 * idle

@@ -400,7 +400,8 @@ class Flow:
         """Return the shares of segments, and of acknowledgements, that come to each stop of their ways.
 
         A buffer refuses a segment before its stop, and a radio or a wire loses it there. Where a `relay`
-        passes packets on, the other packets of a lost segment go on.
+        passes packets on, the other packets of a lost segment go on. Their share is exact for independent
+        losses of packets; packets that fade together are mostly lost together, and fewer go on.
         """
         ways: tuple[list[float], list[float]] = [], []
         for found, visits in zip(ways, (self.forth, self.back), strict=True):
@@ -609,10 +610,10 @@ class _Builder:
     def _beside_voice(self, index: int, flows: tuple[Flow, ...]) -> dict[str, float]:
         """Return the shares of the time that voice leaves to data in a piconet, and that its frames can use.
 
-        Gaps may be no multiple of a frame, so the share is of frames that are sent one after the other: of a
-        segment of each flow in turn, and of its acknowledgement where it does not fit beside data. Behind as
-        many of them as visits may have, the links without data are polled. A segment of several sizes counts
-        by its mean.
+        Gaps may be no multiple of a frame, so the share is of frames that are sent one after the other: of
+        two segments of each flow in turn. Their acknowledgements are the answers to the first frame of a
+        segment, or have frames of their own where they do not fit beside data. Behind as many frames as
+        visits may have, the links without data are polled. A segment of several sizes counts by its mean.
         """
         voice = self.scenario.voice.reservation
         if voice is None:
@@ -630,7 +631,7 @@ class _Builder:
                 beside = train.first + ack.train.first <= voice.gap
                 longer = round(ack.train.first) - 1 if acks and beside else 0
                 up = self.port_list[data.index].up
-                for number in range(2):  # an acknowledgement is the answer to the first frame of a segment
+                for number in range(2):
                     answers = [int(number < acks), *[0] * more]
                     slots = [train.first + 1.0] * more + [last + 1.0]
                     frames += [
@@ -642,16 +643,16 @@ class _Builder:
         piconet = self._piconet(index)
         visit = max(int(min(piconet.limit, len(frames))), 1) * max(len(busy), 1)
         polls = [Frame(round(EMPTY))] * round((piconet.members - len(busy)) * piconet.idle_polls)
-        alone = 1.0 - EMPTY * apart / (
-            EMPTY + sum(one.slots + one.more * one.answers for one in frames)
-        )  # other laws count them without a poll of their own
+        # other laws count acknowledgements in frames of their own without a poll
+        slots = EMPTY + sum(one.slots + one.more * one.answers for one in frames)
+        without_polls = 1.0 - EMPTY * apart / slots
         whole = visit // gcd(visit, len(frames) or 1)
         frames = frames * (whole if len(frames) * whole <= MOST_FRAMES else 1) or [Frame(round(EMPTY))]
         visits = [frames[n : n + visit] for n in range(0, len(frames), visit)]
         sent = [frame for frames in visits for frame in (*frames, *polls)]
         repeats = self._voice_repeats(index, voice) if voice.packet in ESCO_PACKETS else {0: 1.0}
         free = voice.gap - sum(slots * chance for slots, chance in repeats.items())
-        data = alone * voice.data_share(sent, repeats)
+        data = without_polls * voice.data_share(sent, repeats)
         shares = {"free_share": free / voice.period, "data_share": data}
         return {name: max(share, 1.0 / voice.period**2) for name, share in shares.items()}
 

@@ -330,7 +330,7 @@ class Search:
         begun = np.append(laws.links.utilisation, laws.round_s)
         laws.update(rate, self.sent, self.full)
         forth, back = laws.service()
-        queued = laws.turns.update(rate, self.sent, laws.alone)
+        queued = laws.turns.update(rate, self.sent, laws.alone, laws.comes)
         self._acknowledge(forth)
         if not np.isfinite(rate).all():
             raise FloatingPointError("the rate of a flow is no number")

@@ -76,22 +76,23 @@ class Turns:
         self.rounds = self.each = self.rate = np.zeros(len(kept))
         self.before = np.zeros((2, len(kept)))
 
-    def update(self, rate: Vector, sent: Vector, alone: Vector) -> Matrix:
+    def update(self, rate: Vector, sent: Vector, alone: Vector, comes: Matrix) -> Matrix:
         """Set the rounds of the queues to rates of flows, and return services at the queues.
 
         Args:
             rate: segments a second, (flows,).
             sent: transmissions of each, (flows,).
             alone: share of the acknowledgements that travel alone, (flows,).
+            comes: share of segments, and of acknowledgements, that losses let come to each resource, shape
+                (2, flows, resources).
 
         Returns:
             Service of a segment with its acknowledgements at each queue, for capacities, (flows, queues) (s).
         """
         if not self.number:
             return self.packets[0]
-        packets, work = (
-            one[0] * sent[:, None] + one[1] * alone[:, None] for one in (self.packets, self.work)
-        )
+        times = np.array((sent, alone))[:, :, None] * comes[:, :, self.wires]
+        packets, work = ((times * one).sum(axis=0) for one in (self.packets, self.work))
         self.rate = rate @ packets
         carried = self.rate > 0.0
         mean = work.sum(axis=0) / np.maximum(packets.sum(axis=0), 1e-300)

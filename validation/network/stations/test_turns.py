@@ -75,3 +75,20 @@ def test_a_light_flow_does_not_wait_behind_the_queue_of_a_transfer():
     trips = simulated["rtt_s"].mean("replication").values
     assert solved["rtt_s"].values == pytest.approx(trips, rel=0.1)
     assert doubted(scenario, "the turns of other stations")
+
+
+def test_segments_that_are_lost_on_their_way_take_no_turns():
+    """Of the segments sent a half comes to the medium: its queues have half of the rate."""
+    scenario = cell(
+        flow("laptop-1", "laptop-2"),
+        flow("laptop-2", "laptop-1"),
+        **{"transport.protocol": "none", "traffic.load_kbps": 50.0},
+    )
+    laws = operating_point(network_of(in_tables(scenario))).links
+    rate, none = np.full(2, 10.0), np.zeros(2)
+    rates = []
+    for share in (1.0, 0.5):
+        laws.turns.update(rate, np.ones(2), none, np.full_like(laws.comes, share))
+        rates.append(laws.turns.rate)
+    assert (rates[0] > 0.0).all()
+    assert rates[1] == pytest.approx(0.5 * rates[0])
