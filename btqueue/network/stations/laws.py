@@ -24,7 +24,7 @@ from btqueue.network.stations import fading, jitter, transport
 from btqueue.network.stations.air import Links, Rounds, as_share, until_polled
 from btqueue.network.stations.bridge_buffers import Brought, losing
 from btqueue.network.stations.crossings import Crossing, Place
-from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike, least_s
 from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
 from btqueue.network.stations.transport import NEARLY
 from btqueue.network.stations.turns import Turns
@@ -274,11 +274,46 @@ class Laws:
         """
         answers, queue = self.answers[f], self.queues[f]
         every = 1 if answers.carried == 1.0 else 0
-        opens = transport.resting_window(flow, rate, max(base_s - answers.wait_s, 0.0), every)
+        lone_s, starts = base_s - answers.wait_s, self._starts(f)
+        if flow.transport.variant == "vegas":  # its law has the wait for the segments of an acknowledgement
+            lone_s -= transport.gather_s(flow, float(self.each_s[0, f].max(initial=0.0)))
+        lone_s = max(lone_s, 0.0)
+        least_s = float(self.least_s[f]) if len(starts) == 1 else 0.0
+        opens = transport.resting_window(flow, rate, lone_s, every, starts, least_s)
         if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
             return opens, opens.window
         lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
         return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
+
+    def _starts(self, f: int) -> tuple[float, ...]:
+        """Return the shortest round trips (s) of a greedy connection by Vegas and its equals, in their order.
+
+        Their first segments meet those of all others that have not been served. An acknowledgement that finds
+        no room in the visit of its segment waits for the next visit.
+        """
+        flow, ports = self.network.flows[f], self.network.ports
+        visits = [visit for visit in flow.forth if visit.kind == "port"]
+        if flow.transport.variant != "vegas" or not visits or len(visits) < len(flow.forth):
+            return ()
+        links = self.links
+        here = links.piconet[links.port_link] == ports[visits[0].index].piconet
+        slots = links.each[0] + links.each[1] - 2.0 * links.frames[1]  # acknowledgements answer segments
+        work_s, others_s = slots[:, here].sum(axis=1) * SLOT_S, 0.0
+        for g, other in enumerate(self.network.flows):
+            if g != f and links.endless[g]:
+                met = [visit for visit in other.forth if visit.kind == "port" and here[visit.index]]
+                for visit in met:
+                    part = ports[visit.index].limit / ceil(visit.train.packets)
+                    part = min(part, other.transport.initial_window_segments)
+                    others_s += part * float(work_s[g]) / len(met)
+        whole = max((way for *_, way in flow.kinds), key=least_s, default=flow.forth)
+        packets, limit = ceil(whole[0].train.packets), ports[visits[0].index].limit
+        cycles = ceil(packets / limit) - 1 + (packets % limit == 0 or len(visits) > 1)
+        shortest = float(self.least_s[f]) + cycles * others_s
+        if flow.transport.initial_window_segments > 1 and not ports[visits[-1].index].up:
+            shortest += (visits[-1].train.first - 1.0) * SLOT_S  # until the frame behind, which is answered
+        places = max(int((self.like == self.like[f]).sum()), 2) if others_s else 1
+        return tuple(shortest + others_s * n / max(places - 1, 1) for n in range(places))
 
     def within_visits(self, window: Vector, service: Matrix, full: Vector) -> Vector:
         """Return the longest round trips without waits at full stations (s), shape (flows,).

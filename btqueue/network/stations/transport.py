@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, reduce
-from math import ceil, exp, floor, inf
+from math import ceil, exp, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import gammainc, pdtr
 
 from btqueue.network.stations.network import Flow, Network, Train, Visit, Visits
-from btqueue.transport import binomial
+from btqueue.transport import binomial, vegas
 from btqueue.transport.radio import Radio
 from btqueue.transport.recovery import LossyPath, Row
 from btqueue.transport.window_cycles import LossyRates, lossy_rates
@@ -33,10 +33,8 @@ BETWEEN_TIMEOUTS = 4.0
 """Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost segment that a window lets out in a timeout, on average: it opens from two."""
-LEAST_WINDOW = 2.0
-"""Least window of Vegas (segments)."""
-VEGAS_START = 4
-"""Initial window (segments) from which on Vegas leaves slow start above `beta` segments in queues."""
+NEARBY = 1.07
+"""Factor by which the shortest round trip of Vegas may be off where its window is said to be certain."""
 TICKS = (np.arange(16) + 0.5) / 16.0
 """Parts of the period of a clock that are left when a wait begins."""
 PAIR = 2
@@ -334,7 +332,7 @@ def ahead_of_sample(flow: Flow) -> float:
 def _every(flow: Flow) -> int:
     """Return the segments that share an acknowledgement; 1 for a window that is too small, or varies."""
     transport = flow.transport
-    if flow.protocol != "tcp" or not transport.delayed_ack or transport.variant == "vegas":
+    if flow.protocol != "tcp" or not transport.delayed_ack:
         return 1
     return transport.ack_every_segments if flow.window >= transport.ack_every_segments else 1
 
@@ -427,26 +425,36 @@ class Rest(NamedTuple):
     """The settled window: mean segments under way, and the segments that a measured round trip lasts for.
 
     The second is more where acknowledgements are for several segments: the first of an odd window goes with
-    the second of the next, and where a clock acknowledges, any first segments do.
+    the second of the next, and where a clock acknowledges, any first segments do. The window of Vegas is not
+    `certain` where it depends on the order in which connections begin.
     """
 
     window: float
     shown: float
+    certain: bool = True
 
 
-def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Rest:
+def resting_window(
+    flow: Flow,
+    rate: float,
+    lone_s: float,
+    every: int = 0,
+    starts: tuple[float, ...] = (),
+    least_s: float = 0.0,
+) -> Rest:
     """Return the settled window, without losses, of a connection that always has data.
 
-    Vegas keeps `alpha` to `beta` segments in queues (Brakmo and Peterson, IEEE JSAC 13, 1995). Slow start
-    doubles its window until more than `gamma` wait; there it stays, or it goes to the nearer of both bounds.
-    A source of limited load leaves slow start with few segments, and its window grows until `alpha` wait.
-    Other windows open as far as the receiver lets them.
+    The window of Vegas follows its segments from the start (`btqueue.transport.vegas`). A source of limited
+    load leaves slow start with few segments, and its window grows until `alpha` wait. Other windows open as
+    far as the receiver lets them.
 
     Args:
         flow: the connection.
         rate: segments a second.
         lone_s: round trip without waits.
         every: segments of an acknowledgement; by default as the receiver acknowledges.
+        starts: shortest round trips (s) of equal connections by Vegas, in the order in which they begin.
+        least_s: their lower bound.
     """
     together = round(1.0 / flow.acks) if flow.acks else 1
     every = every or together
@@ -461,14 +469,25 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
         return Rest(flow.window, flow.window + apart)
     transport, path = flow.transport, max(rate * lone_s, 1.0)
     if flow.load < inf or flow.loss > 0.0 or rate <= 0.0:
-        window = min(max(path + transport.alpha + 0.5, LEAST_WINDOW), flow.window)
+        window = min(max(path + transport.alpha + 0.5, vegas.LEAST_WINDOW), flow.window)
         return Rest(window, window)
-    opened = 2.0 * transport.initial_window_segments  # the first round trip is the least one
-    while opened - path <= transport.gamma and opened < flow.window:
-        opened *= 2.0
-    window = min(max(opened, path + transport.alpha), path + max(transport.alpha, transport.beta))
-    window = float(floor(min(max(window, LEAST_WINDOW), flow.window) + 1e-9))
-    return Rest(window, float(ceil(window / every) * every))
+    starts = starts or (max(lone_s, 1.0 / rate),)  # first segments of all connections meet
+    found = [
+        vegas.settled(
+            float(f"{rate * base_s:.3e}"),
+            (transport.alpha, transport.beta, transport.gamma),
+            transport.initial_window_segments,
+            int(flow.window),
+            threshold=transport.initial_ssthresh_segments,
+            every=every,
+            delay=float(f"{transport.ack_delay_s * rate:.3e}") if transport.delayed_ack else inf,
+        )
+        for base_s in (*starts, max(min(starts) / NEARBY, least_s), max(starts) * NEARBY)
+    ]
+    windows, rest = zip(*found, strict=True)
+    own = np.minimum(windows[: len(starts)], flow.window)
+    shown = np.where(own % 1.0 == 0.0, np.ceil(own / every) * every, own)
+    return Rest(float(np.mean(own)), float(np.mean(shown)), all(rest) and max(windows) == min(windows))
 
 
 def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Rest:
@@ -489,7 +508,7 @@ def vegas_between(flow: Flow, queue: Queue, least_s: float, lone_s: float) -> Re
     beta = max(transport.beta, transport.alpha)
     alone = least_s / max(lone_s, least_s)
     sent = queue.rate * least_s + least_s / max(lone_s + queue.wait_s, least_s)
-    full = max(beta + alone - 1.0, LEAST_WINDOW)
+    full = max(beta + alone - 1.0, vegas.LEAST_WINDOW)
     between = max((transport.alpha + beta) / 2.0 + sent - 0.5, full)
     held = queue.decay**between
     window = min((1.0 - held) * between + held * full, flow.window)
@@ -935,10 +954,5 @@ def doubts(network: Network, point: Any) -> list[str]:
         found.append(
             "TCP Vegas is used over links that repeat packets: round trips were 15 % too short to 40 % too "
             "long"
-        )
-    if any(flow.transport.initial_window_segments >= VEGAS_START for flow in greedy):
-        found.append(
-            "TCP Vegas begins with four segments or more, and its window may pass the value where it would "
-            "settle: round trips were wrong by up to a factor of 5"
         )
     return found
