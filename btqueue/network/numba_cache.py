@@ -35,7 +35,7 @@ def part(function: Function) -> Function:
 
 
 def subroutine(function: Function) -> Function:
-    """Let compiled functions call this one, a large one or one that is seldom needed."""
+    """Let compiled functions call this function, which is large or seldom needed."""
     _parts.append((function, False))
     return function
 

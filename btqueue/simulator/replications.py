@@ -242,17 +242,18 @@ def replicate(
 
 
 def run_until(sim: State, end_s: float) -> State:
-    """Advance to `end_s`, growing the pools, and return the state."""
+    """Advance to `end_s`, with larger pools of packets and segments where needed, and return the state."""
     return to_the_end(advance_to(sim, end_s, end_s, None))[0]
 
 
 def advance_to(
     sim: State, end_s: float, total_s: float, progress: Progress | None
 ) -> Generator[None, bool | None, tuple[State, bool]]:
-    """Advance to `end_s`, growing the pools; return the state and whether it came there.
+    """Advance to `end_s`, with larger pools where needed; return the state and whether it came there.
 
-    At every pause of `advance` it yields, and reports progress. A network in parts, which are played one
-    after the other, goes in chunks: progress is where all have come to the same time.
+    At every pause of `advance` it yields, and reports progress. The parts of a network that no path connects
+    are played one after the other, in chunks of time. Progress is reported when all have come to the same
+    time.
     """
     clock = sim.clock[0]
     end, reported = round(end_s * SECOND), int(clock.now)
@@ -280,7 +281,7 @@ def advance_to(
 
 
 def report(progress: Progress | None, before: int, now: int, total_s: float) -> int:
-    """Report the progress from `before` to `now` (ns), if anybody wants to know, and return `now`."""
+    """Report the progress from `before` to `now` (ns), if a `progress` was given, and return `now`."""
     if progress is not None:
         progress((now - before) / SECOND / total_s)
     return now

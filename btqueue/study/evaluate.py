@@ -255,7 +255,7 @@ def answer_of(results: Results | xr.Dataset) -> Answer:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the reason in words; for an error that nobody expected, with the place where it was raised."""
+    """Return in words why a point failed; for an unexpected error, with the place where it was raised."""
     from btqueue.network import ImpossibleAnswer, NoConvergence
     from btqueue.simulator import InvariantViolated
 

@@ -589,7 +589,7 @@ def _until_found_s(path: LossyPath, flight: NDArray) -> Vector:
 
 
 def expired_flight(path: LossyPath, flight: NDArray) -> NDArray:
-    """Return the flight when a timer expires in recovery: new segments keep half of it in the network."""
+    """Return the flight when a timer expires in recovery, with the new segments sent until then."""
     return np.minimum(path.window, flight + np.maximum(flight // 2 - 2, 0))
 
 

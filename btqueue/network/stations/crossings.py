@@ -58,7 +58,7 @@ class Crossing:
         beside: a crossing whose waits meet the same work of others; -1 if none is known.
         total: slots of its waits and frames, but for the `pending` frames since its last wait.
         after: slots that no work of others stretches.
-        used: frames of its first visit that are gone when it begins.
+        used: frames of its first visit that were sent before it begins.
         owed: slots of work that the next wait takes, too.
     """
 
@@ -344,7 +344,7 @@ def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[f
     Args:
         train: with `frames` left.
         frames: mean number.
-        used: frames of the first visit that are gone.
+        used: frames of the first visit that were sent before.
         limit: frames of a visit.
     """
     count = round(train.packets)

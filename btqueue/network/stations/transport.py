@@ -66,7 +66,7 @@ EXACT = 1e-10
 class Law(NamedTuple):
     """A connection with losses: segments a second, transmissions of each, events a second, window.
 
-    `known` is whether its events are as good as counted.
+    `known`: whether its rates of events are as exact as counts.
     """
 
     goodput: float
@@ -290,7 +290,7 @@ def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Rec
 
 
 def let_out(flow: Flow) -> float:
-    """Return the segments that are let out at once; the window of Vegas settles where hardly any wait."""
+    """Return the segments that are let out at once; with Vegas hardly any segments wait."""
     if flow.protocol == "tcp" and flow.transport.variant == "vegas":
         return min(flow.window, 2.0 + flow.transport.alpha)
     return flow.window
@@ -342,8 +342,8 @@ def _every(flow: Flow) -> int:
 def gather_s(flow: Flow, service_s: float) -> float:
     """Return how much longer a round trip is by the segments that share an acknowledgement (s).
 
-    They go round together: the first one waits for the last, a service later each, or for the timer. A window
-    is taken as a multiple of these segments (`left_over`).
+    These segments go round together, a service apart. The first of them waits for the last, or for the timer.
+    A window is taken as a multiple of these segments (`left_over`).
 
     Args:
         flow: that always has data, or more than is carried.
@@ -426,8 +426,9 @@ class Queue(NamedTuple):
 class Rest(NamedTuple):
     """The settled window: mean segments under way, and the segments that a measured round trip lasts for.
 
-    The second is more where acknowledgements are for several segments: the first of an odd window goes with
-    the second of the next, and where a clock acknowledges, any first segments do.
+    The second number is larger where an acknowledgement covers several segments. With an odd window, the last
+    segment is acknowledged together with the first segments of the next window; with a clock, this may happen
+    to any segments.
     """
 
     window: float
@@ -438,9 +439,9 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     """Return the settled window, without losses, of a connection that always has data.
 
     Vegas keeps `alpha` to `beta` segments in queues (Brakmo and Peterson, IEEE JSAC 13, 1995). Slow start
-    doubles its window until more than `gamma` wait; there it stays, or it goes to the nearer of both bounds.
-    A source of limited load leaves slow start with few segments, and its window grows until `alpha` wait.
-    Other windows open as far as the receiver lets them.
+    doubles its window until more than `gamma` wait; the window then goes to the nearest value at which
+    `alpha` to `beta` segments wait. A source of limited load leaves slow start with few segments, and its
+    window grows until `alpha` wait. Other windows open as far as the receiver lets them.
 
     Args:
         flow: the connection.
@@ -508,8 +509,8 @@ def saw(
 
     In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
     recovery leaves. When the window exceeds path and buffer by one segment, one is lost. The window of
-    acknowledgements before it arrives, then the duplicates of a window, then the repetition. Exact but for
-    half segments; so are its round trips, and therefore the timer that runs until the repair.
+    acknowledgements before it arrives, then the duplicates of a window, then the repetition. This is exact
+    except for half segments. So are the round trips, and therefore the timer that runs until the repair.
 
     Args:
         flow: its window and acknowledgements.
@@ -773,7 +774,7 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
     fast retransmit, if the window is open. Otherwise the segments of a timeout wait at the sender. They leave
     as the window opens again from two, by the square-root law, until the backlog is gone: at the rate of a
     connection that always has data (`law`). Round trips are measured by the acknowledgements of new data:
-    behind a hole there is one.
+    there is one of these after a hole is filled.
     """
     transport, loss = flow.transport, flow.loss
     through = (1.0 - loss) * (1.0 - flow.ack_loss)

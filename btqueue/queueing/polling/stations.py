@@ -131,9 +131,9 @@ def covariances(steps: Moves) -> Array:
 
 
 def memory(visits: Visits, queue: Array, service_noise: Array, discount: Array) -> Array:
-    """Twice the sum of the autocovariances of a queue's intervisit times, lag ``t`` times ``discount**t``.
+    """Twice the sum of a queue's intervisit autocovariances, each multiplied by ``discount**lag``.
 
-    The queue is one that no visit empties: its visits vary by ``service_noise`` alone.
+    No visit empties the queue, so that its visits vary by ``service_noise`` alone.
     """
     own = jnp.arange(visits.arrival_rate.shape[0]) == queue
     fixed: dict[str, ArrayLike] = {"duration": 0.0, "left": 0.0, "stretch": 1.0, "left_of_service": 0.0}

@@ -51,11 +51,11 @@ Engine = Callable[[Scenario], Results | xr.Dataset]
 
 @dataclass(frozen=True, repr=False)
 class Beside:
-    """A file beside our engines: the common part of the results of a check and of a fit.
+    """A file compared with our engines: the common part of the results of a check and of a fit.
 
     Attributes:
         results: read from the file.
-        scenario: as it was simulated: over the time that the file covers.
+        scenario: the scenario that was simulated, over the time that the file covers.
         findings: findings of internal consistency, and facts of the file that contradict the scenario.
         agreements: metric by metric beside the simulation.
         notes: how the file was read; checks that were left out, and why; the meaning of the numbers.
@@ -236,10 +236,10 @@ def results_of(results: str | Path | ForeignResults, scenario: Scenario, flow: i
 
 
 def jittered(simulate: Engine) -> Engine:
-    """Return a simulator that plays a scenario as it stands and, after that, with jittered starts.
+    """Return a simulator that plays a scenario as it is and, after that, with random delays of packets.
 
-    A network without chance settles in one of several limit cycles; a small delay of packets at their senders
-    makes it visit others.
+    A network without random parts settles in one of several limit cycles. With a small random delay of
+    packets at their senders it comes into other cycles, too.
     """
 
     def both(scenario: Scenario) -> xr.Dataset:
