@@ -76,7 +76,7 @@ def simulate(
         ScenarioError: a file that the scenario names cannot be used, no warm-up was found, the network does
             not have the quantity `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
         GpuUnavailable: a GPU was asked for, and there is none.
-        InvariantViolated: the simulator lost count (a bug).
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `results` holds the replications that came to their end
             or, if there are none, the measurements of the replications under way; its attribute `complete` is
             0.
@@ -100,7 +100,7 @@ def simulate_many(
     Raises:
         NotBuiltYet: a scenario has a feature that the simulator does not have yet.
         ScenarioError: a scenario cannot be simulated, as for `simulate`.
-        InvariantViolated: the simulator lost count (a bug).
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
         Stopped: by Ctrl-C; `results` are the results of the scenarios that were begun, in order. Of a
             scenario under way they hold the measurements up to then, with `complete` = 0; a scenario
             in its warm-up has none.

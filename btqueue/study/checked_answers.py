@@ -177,7 +177,7 @@ def check_answer(
 
     Raises:
         ScenarioError: the simulator cannot run it.
-        InvariantViolated: the simulator lost count (a bug).
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
     """
     seconds = (events or EVENTS) / _events_per_second(scenario)
     own_s = _own_length(scenario)

@@ -113,7 +113,7 @@ class Rows:
 
 
 def write(table: np.ndarray, rows: list[int], before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Write the fields of a group of rows that are not as before into an array of records."""
+    """Write the changed fields of a group of rows into an array of records."""
     defaults = empty_row(table.dtype)
     for name in before.keys() | now.keys():
         value = now.get(name, defaults[name])
