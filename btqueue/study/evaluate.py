@@ -155,9 +155,9 @@ def theory_or_simulation(
     too, if the simulator gives none of the metrics that it lacks.
 
     Raises:
-        NotBuiltYet: neither can answer; the message is theory's, as of the others.
+        NotBuiltYet: neither engine can answer; like the next two errors it has theory's message.
         NoConvergence: theory found no operating point, and the scenario cannot be simulated.
-        ImpossibleAnswer: theory's answer is none, and the scenario cannot be simulated.
+        ImpossibleAnswer: theory's answer breaks a law of every network, and the scenario cannot be simulated.
     """
     from btqueue.network import ImpossibleAnswer, NoConvergence, NotSampled, solve
 

@@ -225,7 +225,7 @@ def _number(key: str, text: str) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number, which truths are not."""
+    """Whether a value is a number; `True` and `False` are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -35,10 +35,10 @@ DOUBLINGS = 32
 class Visits(NamedTuple):
     """How each queue's visit reacts, arrays ``(n,)`` (see the module).
 
-    ``duration`` and ``left`` are by how many slots a visit lasts longer, and by how many customers it leaves
-    more, for a customer found more; ``stretch`` and ``left_of_service`` the same for a slot of service noise.
-    ``includes_own`` is 1 if the time over which customers gather includes the last visit itself (gated).
-    Then the variances of the three kinds of noise.
+    ``duration``: slots by which a visit lasts longer for one more customer found; ``left``: customers that it
+    then leaves more. ``stretch`` and ``left_of_service``: the same for a slot of service noise.
+    ``includes_own`` is 1 if the time over which customers gather includes the last visit itself (gated). The
+    last three fields are the variances of the three kinds of noise.
     """
 
     arrival_rate: Array
