@@ -97,7 +97,7 @@ def _in_folder(make: Callable[[bool], Function], folder: str) -> Function:
 
 
 def compiled(*sources: str) -> Callable[[Callable[..., Any]], "Loop"]:
-    """Return a decorator that compiles a function which Python calls with arguments of one kind.
+    """Return a decorator that compiles a function, which Python calls with the same types each time.
 
     Arguments are arrays, numbers and tuples of both.
 

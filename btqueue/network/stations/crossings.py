@@ -52,9 +52,10 @@ class Crossing:
     """A train that crosses a port; times in slots of its piconet.
 
     Attributes:
-        place: where the train, or the train that it answers, has just been here; None if it comes at any
-            time.
-        c: its crossing of `Queues`; -1: waits grow by `extra` slots a visit of the others.
+        place: place at which the train, or the train that it answers, was last in this piconet; None if it
+            comes at a random time.
+        c: number of its crossing in `Queues`; -1 if its waits grow by `extra` slots for each visit to the
+            others.
         beside: a crossing whose waits meet the same work of others; -1 if none is known.
         total: slots of its waits and frames, but for the `pending` frames since its last wait.
         after: slots that no work of others stretches.

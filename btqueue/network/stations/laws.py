@@ -902,7 +902,8 @@ class Laws:
             wait: mean at stations other than ports of piconets of several links (s).
             queue: at a port of a piconet of several links, if the flow waits longest there.
             tokens: wait for them.
-            turn: time in which tokens gather for a segment of it and the traffic between two of them (s).
+            turn: time in which tokens gather for a segment of the flow and for the traffic between two of
+                them (s).
         """
         if queue is not None:
             slower = queue._replace(turn=max(queue.turn, turn))

@@ -582,7 +582,7 @@ def admit(ring, station, now):
 
 @subroutine
 def offer(ring, station, kind, ident, now):
-    """Offer a packet to the bucket, in whose buffer it waits for its tokens; it is lost if that is full."""
+    """Offer a packet to the bucket, in whose buffer it waits for tokens; it is lost if the buffer is full."""
     admit(ring, station, now)
     save(ring, station, now)
     counts, price = station.counts, ring.prices[kind]

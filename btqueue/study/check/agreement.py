@@ -292,7 +292,7 @@ def distance(value: float, ours: np.ndarray, rules: Rules) -> float:
 
 
 def shows(theirs: Quantity, ours: np.ndarray, value: float, level: float, rules: Rules) -> bool:
-    """Whether *value* in place of theirs would be called different, at the level of a single test."""
+    """Whether *value* in place of the file's value would be called different, at the level of one test."""
     if distance(value, ours, rules) <= negligible(theirs.name, float(ours.mean()), rules):
         return False
     if not rules.random:
