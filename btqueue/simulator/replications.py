@@ -203,7 +203,7 @@ def in_parallel(threads: int, jobs: Iterable[Job]) -> Generator[None, bool | Non
 
 
 def one_by_one(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
-    """Do jobs one after the other, and stop at a piece's end if told so.
+    """Do jobs one after the other, and stop between two pieces if Ctrl-C has come.
 
     Raises:
         Stopped: with the results of the jobs begun.

@@ -184,7 +184,7 @@ class Asked(NamedTuple):
 
     @property
     def by_chance(self) -> Vector:
-        """Utilisation of each resource by random sources, no greedy ones nor sessions, shape (resources,)."""
+        """Utilisation of each resource by random sources, sessions not among them, shape (resources,)."""
         session = np.array([bool(flow.messages) for flow in self.network.flows])
         rate = np.where(self.point.links.links.endless | session, 0.0, self.point.rate)
         return rate @ self.point.service

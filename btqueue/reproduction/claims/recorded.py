@@ -184,7 +184,7 @@ def judged(check: Claim, sample: np.ndarray, judge: Callable[[np.ndarray], Findi
 
 
 def together(findings: Sequence[Finding], samples: Sequence[np.ndarray]) -> Finding:
-    """Return the finding at all places of a sweep; of a single one as it is."""
+    """Return one finding for all places of a sweep; a single finding is returned as it is."""
     if len(findings) == 1:
         return findings[0]
     return Finding(all(finding.holds for finding in findings), judgement.listed(samples))

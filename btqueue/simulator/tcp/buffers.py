@@ -287,7 +287,7 @@ def on_data(conn, segment, now):
 
 @outlined
 def offer_more(conn, held):
-    """Let the window grow by a segment that has arrived, while `held` ones take memory."""
+    """Let the window grow by a segment that has arrived, while `held` segments take memory."""
     room = free_window(conn, held) - conn.receive_threshold
     if room > 0:
         conn.receive_threshold += min(room, 2 * conn.mss)

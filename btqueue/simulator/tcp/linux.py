@@ -226,7 +226,7 @@ def start_recovery(conn, starts, statistics):
 
 @compiled
 def set_timer(conn, sent_at, waited, now):
-    """Progress was made: wait for the probe or the RTO; if another wait is cut off, count from the head."""
+    """Progress was made: wait for the probe or the RTO; after another wait, count from the oldest segment."""
     if arm_probe(conn, now, conn.rto):
         return
     if conn.snd_una >= conn.snd_max:
