@@ -426,9 +426,8 @@ class Queue(NamedTuple):
 class Rest(NamedTuple):
     """The settled window: mean segments under way, and the segments that a measured round trip lasts for.
 
-    The second number is larger where an acknowledgement covers several segments. With an odd window, the last
-    segment is acknowledged together with the first segments of the next window; with a clock, this may happen
-    to any segments.
+    The second is more where acknowledgements are for several segments: the first of an odd window goes with
+    the second of the next, and where a clock acknowledges, any first segments do.
     """
 
     window: float
@@ -439,9 +438,9 @@ def resting_window(flow: Flow, rate: float, lone_s: float, every: int = 0) -> Re
     """Return the settled window, without losses, of a connection that always has data.
 
     Vegas keeps `alpha` to `beta` segments in queues (Brakmo and Peterson, IEEE JSAC 13, 1995). Slow start
-    doubles its window until more than `gamma` wait; the window then goes to the nearest value at which
-    `alpha` to `beta` segments wait. A source of limited load leaves slow start with few segments, and its
-    window grows until `alpha` wait. Other windows open as far as the receiver lets them.
+    doubles its window until more than `gamma` wait; there it stays, or it goes to the nearer of both bounds.
+    A source of limited load leaves slow start with few segments, and its window grows until `alpha` wait.
+    Other windows open as far as the receiver lets them.
 
     Args:
         flow: the connection.
