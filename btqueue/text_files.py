@@ -101,7 +101,7 @@ def read_table(text: str, delimiters: str = ",") -> tuple[list[str], Rows]:
 
 
 class BadToml(ValueError):
-    """A text is no TOML of a scenario; the message says why, and goes on after the name of the text."""
+    """A text is no TOML of a scenario; the message says why, to be written behind the name of the text."""
 
 
 def parse_toml(text: str) -> dict[str, Any]:

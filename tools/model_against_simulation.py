@@ -243,7 +243,8 @@ regime (errors of the radio or of links, and whether every flow's load is carrie
 stands or is in doubt. Answers quote these numbers.
 """
 GRIDS = """\
-The tables below give the errors of one grid of points each: answers that stand and answers in doubt together.
+Each table below gives the errors of one grid of points, of answers that stand and answers in doubt together.
+Its column *aim* has the largest median and the largest 95th percentile that we want.
 """
 
 

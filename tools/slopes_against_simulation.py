@@ -251,8 +251,8 @@ def page(rows: list[Row]) -> str:
         own = [row for row in published if row.metric == metric]
         near = sum(abs(row.error) <= aim for row in own)
         counts.append(
-            f"* {METRICS[metric].long_name}, {aim:.0%}: {near} of {len(own)} are as near, "
-            f"{sum(row.hit for row in own)} of these where the answer stands"
+            f"* {METRICS[metric].long_name}: at most {aim:.0%} at {near} of {len(own)} points, and at "
+            f"{sum(row.hit for row in own)} of these the answer stands"
         )
     table = markdown.table((*names, "stands", "aim"), lines)
     return INTRODUCTION + "\n".join(counts) + "\n\n" + "\n".join(table) + "\n"
@@ -261,16 +261,17 @@ def page(rows: list[Row]) -> str:
 INTRODUCTION = f"""\
 # Slopes against simulation
 
-Derivatives of theory ([`bt.network.plan`](../how-to/differentiate.md)) beside slopes of the simulator. This
-page is written by `python tools/slopes_against_simulation.py`. Its numbers stand in [a
+This page compares derivatives of theory ([`bt.network.plan`](../how-to/differentiate.md)) with slopes of the
+simulator. It is written by `python tools/slopes_against_simulation.py`. Its numbers stand in [a
 separate file](slopes-against-simulation.csv).
 
 A simulated slope is a central difference over {STEP:.0%} of the key's value on either side, from
 {REPLICATIONS} or more pairs of runs of {DURATION_S:g} s that share their random numbers; behind ± is half of
 its 95 % interval. The elasticity is how many per cent the simulated metric changes for one per cent of the
 key. The error is relative to the simulated slope; where the elasticity is below {LEAST:g} it is relative to a
-slope of that elasticity. The points of the five published systems were chosen before any error was known. An
-answer in doubt misses the aim, however near its slope is. Of the published systems:
+slope of that elasticity. The points of the five published systems were chosen before any error was known. The
+aim is met by an answer that stands and whose error is at most the percentage below. An answer in doubt misses
+the aim, however small its error is. Errors of the published systems:
 
 """
 

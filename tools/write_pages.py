@@ -90,10 +90,9 @@ READINGS = {
     "johansson-2000": (
         "Saturated goodput (kbit/s, each way) and delay at a load of 82 kbit/s each way (ms), PEP 0.3:",
         ("asymmetric", "symmetric", "delay"), johansson_reading, JOHANSSON,
-        "A link whose return packets have one slot only cannot be said with the scenario's keys: packet\n"
-        "types hold for both directions. A separate acknowledgement is one DH3 here; there it would be\n"
-        "three DH1, which ride in the one-slot answers at no cost: 653 kbit/s by the count of slots in\n"
-        "place of 630.\n",
+        "No key gives a link whose return packets have one slot only: packet types hold for both\n"
+        "directions. A separate acknowledgement is one DH3 here. On such a link it would be three DH1,\n"
+        "which the one-slot answers carry at no cost: 653 kbit/s by the count of slots in place of 630.\n",
     ),
 }  # fmt: skip
 """What a table of other readings shows, its columns, the cells of a reading, the readings, and a remark."""
@@ -152,8 +151,8 @@ def main(folder: Path) -> None:
         lines = [
             f"# Claims of {citation(paper)}",
             "",
-            "Written by `tools/write_pages.py` after `btqueue validate`. How to read it is",
-            "said in [the report on all publications](reproduction.md).",
+            "Written by `tools/write_pages.py` after `btqueue validate`.",
+            "[The report on all publications](reproduction.md) says how to read it.",
             "",
             *section(paper, outcomes),
             *readings(paper, simulator),

@@ -1,4 +1,4 @@
-"""The floors of the house: who imports whom, who is reached at all; words that must not stand in a file."""
+"""The layers of packages: imports, modules that nothing uses, words that must not stand in a file."""
 
 import ast
 import doctest
@@ -65,7 +65,7 @@ def part_of(source: Path) -> str:
 
 
 SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path != PACKAGE / "__init__.py"]
-"""Without the façade `btqueue/__init__.py`, which hands out names from every floor."""
+"""Without the façade `btqueue/__init__.py`, which hands out names from every layer."""
 
 
 def imported_modules(source: Path) -> Iterator[str]:

@@ -131,7 +131,7 @@ class VoiceLinks:
         return self.period - self.reserved
 
     def repeats(self, down: float, up: float) -> dict[int, float]:
-        """Return the chances of the slots that one link takes in its window.
+        """Return the chance of each number of slots that one link takes in its window for repetitions.
 
         After each exchange the packets that were damaged are sent again, with POLL or NULL in the place of a
         packet that arrived, while the window has room. Exchanges are independent.

@@ -29,7 +29,7 @@ LEAST_BYTES = 90
 
 
 def ip_frames(found: Iterable[Frame]) -> Iterator[Frame]:
-    """Yield frames of IP in place of frames of HCI, as many: empty where none ends; others as they are."""
+    """Yield a frame of IP for each frame of HCI, empty where no IP packet ends; others as they are."""
     parts: dict[tuple[int, int], bytes] = {}
     for frame in found:
         if frame.link not in (HCI, HCI_UNDIRECTED):
@@ -96,14 +96,14 @@ class Packet(NamedTuple):
     """A TCP packet.
 
     Attributes:
-        opens: SYN or RST: no part of the exchange of data.
+        opens: whether it is a SYN or a RST, which are no part of the exchange of data.
         length: length of the data, by the header of IP, for captures may leave payloads out.
         stamp: stamp of RFC 7323, and `echo`; -1 without.
         blocks: first and last sequence number of each block of a selective acknowledgement.
         window: as the header has it.
         selective: whether a SYN permits selective acknowledgements.
         mss: longest segment that a SYN announces, 0 without; `option_bytes` in a segment come off it.
-        begins: a SYN, the first packet of its direction.
+        begins: whether it is a SYN, the first packet of its direction.
         scale: scale of later windows (RFC 7323), as a SYN announces it; -1 without.
     """
 

@@ -153,7 +153,7 @@ def print_report(report: Report, name: str) -> None:
 
 
 def agreements_table(agreements: Iterable[Agreement]) -> Table:
-    """Return the table of metrics: theirs beside the model and the simulation."""
+    """Return the table of metrics: the file's values beside the model's and the simulation's."""
     rows = (
         [
             long_name(one.metric),

@@ -140,9 +140,9 @@ def is_compiled() -> bool:
 
 
 def run_check(scenario: Scenario, solved: Answer, check: bool | None, *, quiet: bool) -> Check | str | None:
-    """Check an answer of theory by a short simulation, or say why not; None if no check is wanted.
+    """Check an answer of theory by a short simulation, or say why it is not checked; None if not wanted.
 
-    If the user says nothing (*check* is None), it is made where the simulator is compiled already.
+    If the user says nothing (*check* is None), the check is made where the simulator is compiled already.
     """
     if check is False:
         return None

@@ -82,7 +82,7 @@ def duration(seconds: float) -> str:
 
 
 def put_titles(titles: Mapping[str, str]) -> None:
-    """Print names and titles in two columns; a table of rich would take as long as all the rest."""
+    """Print names and titles in two columns; a table of rich would double the time of the command."""
     width = max(map(len, titles), default=0)
     for name, title in titles.items():
         put(f"{name:<{width}}  {' '.join(title.split())}")
@@ -158,8 +158,8 @@ def interrupt_code() -> int:
 def ended_by_signals() -> Iterator[None]:
     """Let Ctrl-C and `OTHER_INTERRUPTS` end the block as an exception, and a second one the process at once.
 
-    So results so far are kept, and no half file is left. `OTHER_INTERRUPTS` do not wait for a compiler: while
-    code is compiled, or if Python does not notice the signal, the process ends at once.
+    So the results so far are kept, and no half-written file is left. `OTHER_INTERRUPTS` do not wait for a
+    compiler: while code is compiled, or if Python does not notice the signal, the process ends at once.
     """
     global _signal
     _signal = signal.SIGINT

@@ -11,7 +11,7 @@ PORT = 8765
 
 
 def explore(call: Call, port: int = PORT, browser: bool = True) -> None:
-    """Turn a scenario's keys in the browser: curves of the model at once, simulated points behind them.
+    """Change a scenario's keys in the browser: curves of the model come at once, simulated points later.
 
     The page is for this machine and this user alone: it needs the address that is printed, with its token.
     Ctrl-C ends it.

@@ -33,7 +33,8 @@ class Delivery(NamedTuple):
 class Carrier:
     """A scenario's network, with real packets in place of one flow's modelled traffic.
 
-    The other flows are simulated as ever: they are the background. All times are simulated times (ns).
+    The other flows are simulated as in `simulate`: they are the background traffic. All times are simulated
+    times (ns).
 
     Attributes:
         lost: packets lost since time 0, there and back.

@@ -59,7 +59,7 @@ class Account:
         elapsed_s: seconds since the start.
         ways: from the first end to the second, and back.
         queued: baseband packets that wait in the whole network.
-        first_in_line: whether this process runs before all ordinary ones.
+        first_in_line: whether this process has real-time priority over ordinary processes.
         exit_codes: of the programs, in the order in which they were given; None: ended by the emulation.
     """
 
@@ -129,7 +129,7 @@ class Emulation:
         self.account.exit_codes.append(None)
 
     def listening(self, end: int) -> bool:
-        """Whether a program at this end waits for connections or datagrams; gives it time to."""
+        """Whether a program at this end waits for connections or datagrams; gives it some time to begin."""
         limit = time.monotonic() + PATIENCE_S
         while time.monotonic() < limit and self._programs[-1].poll() is None:
             tables = "cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6"
@@ -212,7 +212,7 @@ class Emulation:
 
 @contextmanager
 def first_in_line() -> Iterator[bool]:
-    """Let this process run before all ordinary ones within the block; yield whether the system allows it."""
+    """Let this process have real-time priority within the block; yield whether the system allows it."""
     policy, parameter = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY))

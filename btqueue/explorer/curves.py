@@ -178,9 +178,10 @@ class Desk:
             return Answer(failure=failure_of(error))
 
     async def effects(self, scenario: Scenario) -> AsyncGenerator[dict[str, float]]:
-        """Yield the effects of the keys tried by then: first after `RANKED_S`, at last of all keys.
+        """Yield the effects of the keys tried so far: first after `RANKED_S`, at last of all keys.
 
-        The wait doubles each time. Keys that the scenario's file gives are tried first.
+        The wait before the next effects doubles each time. Keys that the scenario's file gives are tried
+        first.
         """
         base, found = await self.answer(scenario), dict[str, float]()
         began, wait_s = time.perf_counter(), RANKED_S

@@ -31,7 +31,7 @@ class Segments(NamedTuple):
 
     Attributes:
         sizes: user bytes of each size, and how many of it are in a message.
-        exact: whether these are the sizes; else there may be others, of no more bytes.
+        exact: whether segments have just these sizes; if not, some may have fewer bytes.
     """
 
     sizes: tuple[tuple[int, int], ...]
@@ -39,7 +39,7 @@ class Segments(NamedTuple):
 
     @property
     def alike(self) -> bool:
-        """Whether all have one size."""
+        """Whether all segments have one size."""
         return self.exact and len(self.sizes) == 1
 
     @property
@@ -61,7 +61,7 @@ class OnAir(NamedTuple):
 
     @property
     def packets(self) -> float:
-        """How many packets, where both are exact."""
+        """Number of packets, if both sums are exact."""
         return (self.plus - self.less) / 2
 
     def times(self, number: float) -> OnAir:
@@ -101,7 +101,7 @@ class Capacity:
             part takes the larger of the sums over its flows, shape (2, entries).
         owner, owned: a name and a part that takes its time, shape (pairs,).
         shares: shares of the time of each name that is left to data, shape (names,).
-        parts, flows: how many there are.
+        parts, flows: numbers of parts and of flows.
     """
 
     names: tuple[str, ...]
@@ -180,18 +180,18 @@ def capacity(scenario: Scenario) -> Capacity:
 
 
 def window_kbps(scenario: Scenario) -> np.ndarray:
-    """Return the goodput that the window of each flow allows; infinite where none holds it back.
+    """Return the goodput that the window of each flow allows; infinite without a window.
 
     W segments are outstanding at most, each for the least round trip R of its size at least, so by Little's
     law for the segments outstanding they come at a rate of at most W / R.
 
-    With delayed acknowledgements and a window too small to force one out, each acknowledgement waits for its
-    clock. A timer of D seconds lets at most W segments go at a time, of which the first has waited for D: the
-    mean time outstanding is R + D / W at least, and the rate W / D at most. A clock that ticks every D
-    seconds lets W go at a tick. An expiry of the retransmission timer makes the receiver answer at once, for
-    that segment and the next, but costs 2 D at least if 2 D is no more than the least timeout. The clock is
-    not counted where 2 D is more, or where other segments can force an acknowledgement out (piggybacking,
-    duplicates of larger windows, sessions).
+    With delayed acknowledgements and a window that is too small to make the receiver acknowledge at once,
+    each acknowledgement waits for the receiver's clock. A timer of D seconds lets at most W segments go at a
+    time, of which the first has waited for D: the mean time outstanding is R + D / W at least, and the rate W
+    / D at most. A clock that ticks every D seconds lets W go at a tick. An expiry of the retransmission timer
+    makes the receiver answer at once, for that segment and the next, but costs 2 D at least if 2 D is no more
+    than the least timeout. The clock is not counted where 2 D is more, or where other segments can make the
+    receiver acknowledge at once (piggybacking, duplicates of larger windows, sessions).
     """
     plan = topology(scenario)
     bounds = np.full(len(plan.flows), np.inf)
@@ -231,10 +231,10 @@ def window_of(scenario: Scenario, flow: FlowPlan) -> int:
 
 
 def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
-    """Return the data segments of a flow; one of the largest size where it is not known which there are.
+    """Return the data segments of a flow; a segment of the largest size where the sizes are not known.
 
-    A byte of user data takes least in a segment of the largest size, but for the rounding up to whole
-    packets, which is not counted where the sizes are not exact.
+    A byte of user data takes the least time in a segment of the largest size, apart from the rounding up to
+    whole packets. The rounding is not counted where the sizes are not exact.
     """
     own = scenario.of_flow(flow.spec)
     transport, law = own.transport, own.traffic.source
@@ -341,7 +341,7 @@ def _names(scenario: Scenario) -> tuple[str, ...]:
 
 
 def least_round_trip_s(scenario: Scenario, flow: FlowPlan, most_bytes: int | None = None) -> float:
-    """Return the least round trip (s) of a flow's largest segment, as captured below its IP.
+    """Return the least round trip (s) of a flow's largest segment, as a capture below IP shows it.
 
     Args:
         scenario: scenario of the flow.

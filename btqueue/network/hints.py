@@ -45,7 +45,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     * Nagle's algorithm, where short messages wait for acknowledgements that are held back;
     * reservations of several links of a central that do not fit into the interval of Bluetooth Low Energy;
     * more active flows than the pattern has;
-    * a warm-up shorter than ten round trips, or than the slowest timer. Theory does not read it.
+    * a warm-up shorter than ten round trips, or than a timer that runs at the start. Theory does not read it.
 
     Args:
         scenario: any scenario.

@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 
 def steps_of(scenario: Scenario) -> list[Step]:
-    """Return the steps that the measurement sees; it lasts from the end of the warm-up on."""
+    """Return the steps within the measurement, which begins at the end of the warm-up."""
     warmup = scenario.run.warmup_s
     begin = 0.0 if warmup == "auto" else float(warmup)
     end = begin + scenario.run.duration_s

@@ -111,7 +111,7 @@ def measured_errors(answers: str, kind: Kind) -> Mapping[str, MeasuredError]:
 def in_words(answers: str, kind: Kind, metrics: Mapping[str, Any]) -> str:
     """Return the errors of goodput, round trip or session time, and timeouts as text: median and 95 %.
 
-    Metrics that an answer has not, or that are 0 in it, are left out.
+    Metrics that an answer does not have, or that are 0 in it, are left out.
     """
     there = {name for name in IN_WORDS if np.any(metrics.get(name, 0.0))}
     known = {name: error for name, error in measured_errors(answers, kind).items() if name in there}

@@ -35,7 +35,7 @@ def part(function: Function) -> Function:
 
 
 def subroutine(function: Function) -> Function:
-    """Let compiled functions call this one, a large one or one that is seldom needed."""
+    """Let compiled functions call this function, which is large or seldom needed."""
     _parts.append((function, False))
     return function
 
@@ -97,7 +97,7 @@ def _in_folder(make: Callable[[bool], Function], folder: str) -> Function:
 
 
 def compiled(*sources: str) -> Callable[[Callable[..., Any]], "Loop"]:
-    """Return a decorator that compiles a function which Python calls with arguments of one kind.
+    """Return a decorator that compiles a function, which Python calls with the same types each time.
 
     Arguments are arrays, numbers and tuples of both.
 

@@ -127,12 +127,13 @@ class Plan:
     """A scenario as numbers that may be varied, and metrics as a function of these.
 
     `metrics` may be differentiated once, mapped and compiled by `jax.grad`, `jax.vmap` and `jax.jit`. JAX
-    calls back here for each answer: there are no second derivatives, and batches are no faster than loops.
+    calls this Python code for each answer: there are no second derivatives, and batches are no faster than
+    loops.
 
     Every point is judged as by `solve`. A point that `solve` refuses is refused here with the same error.
-    Under `jax.vmap` and `jax.jit`, where one point must not end all others, it is NaN, and an `InDoubt`
-    warning has the text of the error. Doubts of `solve` are in `warnings` of the result, and are `InDoubt`
-    warnings.
+    Under `jax.vmap` and `jax.jit`, where a point must not end the computation of the others, its metrics are
+    NaN, and an `InDoubt` warning has the text of the error. Doubts of `solve` are in `warnings` of the
+    result, and are `InDoubt` warnings.
 
     Attributes:
         scenario: that is answered.
@@ -190,14 +191,15 @@ class Plan:
     ) -> Judged:
         """Return the derivatives of means over flows, by metric and by key of `parameters`.
 
-        Two further answers a key, four where the metric bends much, or jumps. Means are over the flows of
-        which `solve` gives the metric here. Derivatives are NaN where a metric bends, and where there is no
-        answer on either side. Where it jumps on one side only, they are the slopes beside the jump, in doubt.
+        A key needs two further answers, or four where the slopes on both sides differ much or the metric
+        jumps. Means are over the flows for which `solve` gives the metric at this point. Derivatives are NaN
+        where a metric has a kink, and where there is no answer on either side. Where a metric jumps on one
+        side only, they are the slopes on the other side, and in doubt.
 
         Args:
             names: names of metrics.
             parameters: values that differ from the scenario, by key.
-            keys: by which; all of `parameters` by default.
+            keys: keys by which to differentiate; all of `parameters` by default.
 
         Raises:
             KeyError: a key is not one of `parameters`, or the answer does not have a metric.
@@ -223,7 +225,7 @@ class Plan:
 
         Args:
             names: names of metrics, which stand for their means over flows, or quantities (`parse_metric`).
-            key: by which.
+            key: key by which to differentiate.
             parameters: values that differ from the scenario, by key.
 
         Raises:

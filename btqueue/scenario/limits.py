@@ -94,7 +94,7 @@ def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[floa
     It may do so for ever, or, under e-limited polling, longer than the least timeout of the others.
 
     Args:
-        scenario: in tables.
+        scenario: with its keys in tables (`btqueue.scenario.traits.in_tables`).
         goodput: goodput of each flow (kbit/s).
         offered: load of each flow (kbit/s), infinite where it always has data.
     """

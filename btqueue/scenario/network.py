@@ -162,7 +162,7 @@ LINK_RATES_KBPS = {"wired": 10_000.0, "wlan": 4_000.0, "cdpd": 19.2, "other": 1_
 
 
 class OutsideLink(Table):
-    """A pipe between a Bluetooth node and a host outside the piconets (WLAN, wired network, CDPD)."""
+    """A link between a Bluetooth node and a host outside the piconets (WLAN, wired network, CDPD)."""
 
     name: Name = key(..., "name of the link")
     source: Name = key(..., "node on one side, for instance a gateway", alias="from")

@@ -91,7 +91,7 @@ class RadioLink(_WithErrors):
         return self.model_dump(exclude={"node", "direction"}, exclude_none=True)
 
     def applied_to(self, radio: Radio) -> Radio:
-        """Return the radio of this link; its `ber` stands in place of a common `per`, and the reverse."""
+        """Return the radio of this link; its `ber` replaces a common `per`, and its `per` a common `ber`."""
         own = self.overrides
         if "per" in own:
             own.setdefault("ber", 0.0)

@@ -76,7 +76,7 @@ def simulate(
         ScenarioError: a file that the scenario names cannot be used, no warm-up was found, the network does
             not have the quantity `run.precision_of`, or `run.limit_cpu_s` ended the run in its warm-up.
         GpuUnavailable: a GPU was asked for, and there is none.
-        InvariantViolated: the simulator lost count (a bug).
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
         Interrupted: by Ctrl-C; threads have stopped. `results` holds the replications that came to their end
             or, if there are none, the measurements of the replications under way; its attribute `complete` is
             0.
@@ -100,7 +100,7 @@ def simulate_many(
     Raises:
         NotBuiltYet: a scenario has a feature that the simulator does not have yet.
         ScenarioError: a scenario cannot be simulated, as for `simulate`.
-        InvariantViolated: the simulator lost count (a bug).
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
         Stopped: by Ctrl-C; `results` are the results of the scenarios that were begun, in order. Of a
             scenario under way they hold the measurements up to then, with `complete` = 0; a scenario
             in its warm-up has none.
@@ -203,7 +203,7 @@ def in_parallel(threads: int, jobs: Iterable[Job]) -> Generator[None, bool | Non
 
 
 def one_by_one(jobs: Iterable[Job]) -> Generator[None, bool | None, list[Any]]:
-    """Do jobs one after the other, and stop at a piece's end if told so.
+    """Do jobs one after the other, and stop between two pieces if Ctrl-C has come.
 
     Raises:
         Stopped: with the results of the jobs begun.
@@ -242,17 +242,18 @@ def replicate(
 
 
 def run_until(sim: State, end_s: float) -> State:
-    """Advance to `end_s`, growing the pools, and return the state."""
+    """Advance to `end_s`, with larger pools of packets and segments where needed, and return the state."""
     return to_the_end(advance_to(sim, end_s, end_s, None))[0]
 
 
 def advance_to(
     sim: State, end_s: float, total_s: float, progress: Progress | None
 ) -> Generator[None, bool | None, tuple[State, bool]]:
-    """Advance to `end_s`, growing the pools; return the state and whether it came there.
+    """Advance to `end_s`, with larger pools where needed; return the state and whether it came there.
 
-    At every pause of `advance` it yields, and reports progress. A network in parts, which are played one
-    after the other, goes in chunks: progress is where all have come to the same time.
+    At every pause of `advance` it yields, and reports progress. The parts of a network that no path connects
+    are played one after the other, in chunks of time. Progress is reported when all have come to the same
+    time.
     """
     clock = sim.clock[0]
     end, reported = round(end_s * SECOND), int(clock.now)
@@ -280,7 +281,7 @@ def advance_to(
 
 
 def report(progress: Progress | None, before: int, now: int, total_s: float) -> int:
-    """Report the progress from `before` to `now` (ns), if anybody wants to know, and return `now`."""
+    """Report the progress from `before` to `now` (ns), if a `progress` was given, and return `now`."""
     if progress is not None:
         progress((now - before) / SECOND / total_s)
     return now

@@ -138,7 +138,7 @@ class Check:
 
     @property
     def sure(self) -> bool:
-        """Whether a longer simulation would hardly find otherwise."""
+        """Whether a longer simulation would hardly have another verdict."""
         return self.verdict == "confirmed" or any(one.least > WRONG for one in self.differences)
 
     def __str__(self) -> str:
@@ -164,9 +164,9 @@ def check_answer(
 ) -> Check:
     """Simulate *scenario* for a moment, and say whether theory's answer is confirmed.
 
-    Pilot runs count the events of a simulated second. If a first round does not decide, a
-    second one takes the remaining time. Their runs are as long as the time allows, not as long as `run` says.
-    Where loads change with time, flows begin late or recordings are played, its own runs are played.
+    Pilot runs count the events of a simulated second. If a first round does not decide, a second one takes
+    the remaining time. Their runs are as long as the time allows, not as long as `run` says. Where loads
+    change with time, flows begin late or recordings are played, the runs are as `run` says.
 
     Args:
         scenario: that was solved.
@@ -177,7 +177,7 @@ def check_answer(
 
     Raises:
         ScenarioError: the simulator cannot run it.
-        InvariantViolated: the simulator lost count (a bug).
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
     """
     seconds = (events or EVENTS) / _events_per_second(scenario)
     own_s = _own_length(scenario)
@@ -378,8 +378,8 @@ def _noted(result: PointResult, **notes: Any) -> PointResult:
 def places_of(changes: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """Return where points lie in their ranges, shape (points, keys): 0 for the first value, 1 for the last.
 
-    Only the order of values counts: the values of a key lie in equal steps, numbers by size, others as they
-    come.
+    Only the order of values counts: the values of a key lie in equal steps, numbers by size, other values in
+    the given order.
     """
     columns = []
     for key in changes[0]:

@@ -34,7 +34,7 @@ def compare(
     Raises:
         NotBuiltYet: an engine does not cover the scenario.
         NoConvergence: the solver has no answer.
-        InvariantViolated: the simulator lost count.
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
     """
     from btqueue.network import solve  # JAX and numba are loaded only when something is computed
     from btqueue.simulator import simulate

@@ -155,9 +155,9 @@ def theory_or_simulation(
     too, if the simulator gives none of the metrics that it lacks.
 
     Raises:
-        NotBuiltYet: neither can answer; the message is theory's, as of the others.
+        NotBuiltYet: neither engine can answer; like the next two errors it has theory's message.
         NoConvergence: theory found no operating point, and the scenario cannot be simulated.
-        ImpossibleAnswer: theory's answer is none, and the scenario cannot be simulated.
+        ImpossibleAnswer: theory's answer breaks a law of every network, and the scenario cannot be simulated.
     """
     from btqueue.network import ImpossibleAnswer, NoConvergence, NotSampled, solve
 
@@ -255,7 +255,7 @@ def answer_of(results: Results | xr.Dataset) -> Answer:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the reason in words; for an error that nobody expected, with the place where it was raised."""
+    """Return in words why a point failed; for an unexpected error, with the place where it was raised."""
     from btqueue.network import ImpossibleAnswer, NoConvergence
     from btqueue.simulator import InvariantViolated
 

@@ -111,10 +111,10 @@ class Fit(Beside):
 
     Attributes:
         keys: the free keys.
-        flat: a sentence for each direction in which the file tells nothing.
+        flat: a sentence for each combination of keys that the file does not determine.
         used: metrics that were fitted.
-        doubts: of theory at the values found, of which gradients alone are taken; and of a search that has
-            not settled.
+        doubts: doubts of theory at the values found, although the fit uses its gradients only; and a doubt if
+            the search has not settled.
     """
 
     keys: tuple[Fitted, ...]

@@ -47,7 +47,7 @@ COMMAND = (sys.executable, "-c", "from btqueue.study.many_points import serve; s
 
 
 class Question(NamedTuple):
-    """All that is asked about a point but its changes: see `map_points`."""
+    """The question about every point, without its changes: see `map_points`."""
 
     base: Scenario
     engines: tuple[Engine, ...]
@@ -168,7 +168,7 @@ def map_in_processes(
 def as_finished(
     submit: Callable[[int], Future[PointResult]], numbers: Sequence[int], *, ahead: int
 ) -> Iterator[tuple[int, Future[PointResult]]]:
-    """Yield points by number as they are finished, of which *ahead* are sent out before the first is back."""
+    """Yield points by number as they are finished; *ahead* of them are sent before the first comes back."""
     todo = iter(numbers)
     under_way = {submit(number): number for number in itertools.islice(todo, ahead)}
     while under_way:

@@ -44,9 +44,9 @@ class Interval:
     Attributes:
         low: least value.
         high: greatest value.
-        scale: whether they are even in the value or in its logarithm.
-        count: how many of them a grid takes, None if the range does not say.
-        step: between two of them, None if the range does not say: then 1 between whole ends.
+        scale: whether the values are evenly spaced, or their logarithms are.
+        count: how many values a grid takes, None if the range does not say.
+        step: distance of two values, None if the range does not say: then it is 1 between whole ends.
         whole: whether the key takes whole numbers only.
     """
 
@@ -225,7 +225,7 @@ def _number(key: str, text: str) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number, which truths are not."""
+    """Whether a value is a number; `True` and `False` are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

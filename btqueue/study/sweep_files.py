@@ -172,7 +172,7 @@ IN_THE_WAY = "delete it or give another name, or replace it (--force, force=True
 
 
 def checked_target(path: Path) -> Path:
-    """Return *path*, to which the result of a sweep can be written, as far as can be told.
+    """Return *path*, if nothing shows that the result of a sweep cannot be written to it.
 
     Raises:
         StoreError: the suffix is unknown, or the folder is missing or read-only.

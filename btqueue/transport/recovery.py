@@ -156,9 +156,9 @@ class LossyPath:
 class Start(NamedTuple):
     """How a cycle starts; `half` is a number of half segments.
 
-    In congestion avoidance with that window; in slow start from two segments to that threshold; or after a
-    timer that expired too soon: the new segments of the recovery are still in flight, and their
-    acknowledgements open the window from there.
+    It starts in congestion avoidance with this window, or in slow start from two segments with this
+    threshold, or after a timer that expired too soon. In the last case the new segments of the recovery are
+    still in flight, and their acknowledgements open the window further.
     """
 
     kind: str
@@ -188,7 +188,7 @@ class Ends(NamedTuple):
         flight: segments in flight when the loss is found, shape (ends,).
         silent: whether no fast retransmit may answer, shape (ends,).
         blocked: numbers of the silent ends by flight.
-        again: numbers of the silent ends whose first lost segment comes right behind a repetition, by flight.
+        again: numbers of the silent ends whose first lost segment follows a repetition directly, by flight.
         overflow: number of the end by a buffer that is full, where there is one.
         most: largest flight.
     """
@@ -203,7 +203,7 @@ class Ends(NamedTuple):
 
 @lru_cache(maxsize=256)
 def ends_of(top: int, *, overflows: bool) -> Ends:
-    """Return the ends of windows of up to `top` segments; one more `overflows`, or nothing does."""
+    """Return the ends of windows of up to `top` segments; if it `overflows`, of one segment more."""
     most = top + 1 if overflows else top
     flights = np.arange(most + 1)
     silent = np.repeat([False, True, True], most + 1)
@@ -589,7 +589,7 @@ def _until_found_s(path: LossyPath, flight: NDArray) -> Vector:
 
 
 def expired_flight(path: LossyPath, flight: NDArray) -> NDArray:
-    """Return the flight when a timer expires in recovery: new segments keep half of it in the network."""
+    """Return the flight when a timer expires in recovery, with the new segments sent until then."""
     return np.minimum(path.window, flight + np.maximum(flight // 2 - 2, 0))
 
 
@@ -663,10 +663,10 @@ def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
     """Return the chance that the timer expires before a retransmission that arrives is acknowledged.
 
     The timer runs since the last new acknowledgement. The third duplicate comes four places after it: in the
-    same burst, or, of the last three segments of a burst, in the next. Segments of a burst are one service
-    apart. With delayed acknowledgements the very last one leaves a segment behind that waits for the timer of
-    its acknowledgement, and that is new. The timeout is four mean deviations above the mean, and half of the
-    segments wait a service more.
+    same burst or, if one of the last three segments of a burst is lost, in the next burst. Segments of a
+    burst are one service apart. If the last segment of a burst is lost, and acknowledgements are delayed, the
+    segment before it waits for the receiver's timer, and this acknowledgement is new. The timeout is four
+    mean deviations above the mean, and half of the segments wait a service more.
     """
     trip = path.round_trip(flight)
     timeout = np.maximum(path.min_rto_s, trip + np.maximum(2.0 * path.service_s, 4.0 * deviation))

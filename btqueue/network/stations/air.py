@@ -43,11 +43,12 @@ class Rounds(NamedTuple):
     Attributes:
         round: mean time from one meeting on the link to the next, or from one poll to the next, (links,).
         meeting: mean wait of a lone segment for a frame of the link, (links,).
-        polled: mean wait of a bridge that comes for the poll, the probe with it, (links,).
+        polled: mean wait of a bridge for its poll after it has come, the frame of the poll included,
+            (links,).
         gone: mean time from the end of a meeting until the bridge is back, (links,).
-        elsewhere: time a round in which the central of a piconet is in others, (piconets,).
-        stays: time a round that a bridge is in its own piconet, (bridges,).
-        polls: time from one poll of a link to the next that others take, (links,).
+        elsewhere: time in a round that the central of a piconet spends in other piconets, (piconets,).
+        stays: time in a round that a bridge spends in its own piconet, (bridges,).
+        polls: time between two polls of a link in which other links are served, (links,).
     """
 
     round: Vector
@@ -64,10 +65,10 @@ class Legs(NamedTuple):
 
     Attributes:
         here: numbers of the links.
-        gaps: between polls, of links at which it is a member.
+        gaps: times between polls of the links at which it is a member.
         early: time that it may be late for a poll (`Bridge.early`), of these links.
         least: visits without data, of these links.
-        load, most, full, probes: of each link (`Links`).
+        load, most, full, probes: attributes of `Links`, for each link.
         rest: rest of a round, without any flow.
         polls: polls of members of its own piconet that have no flow.
     """
@@ -92,7 +93,8 @@ class Legs(NamedTuple):
         slope, and the visits as a member and their slopes.
 
         Args:
-            sizes: sizes of each visit: slots in any case, more for each slot of the round, and the most.
+            sizes: of each visit its slots in any case, its further slots for each slot of the round, and its
+                most slots.
             total: the round.
         """
         count = len(self.gaps)
@@ -168,14 +170,14 @@ def _beyond(mean: float, variance: float, bound: float) -> tuple[float, float, f
 
 
 class Mixed:
-    """Speeds up a sequence of values that settle, each found from its predecessor.
+    """Speeds up an iteration, in which each value is found from the value before.
 
-    It takes the mixture of the last two that is nearest to its successor, where values follow linearly.
+    It takes the mixture of the last two values that the next step would change least, if steps were linear.
 
     Source: D. Anderson, Journal of the ACM 12 (1965), with a memory of one.
 
     Attributes:
-        farther, farthest: largest move of a value, the turn before and now, in any unit.
+        farther, farthest: largest change of a value in the step before the last and in the last, in any unit.
     """
 
     def __init__(self) -> None:
@@ -183,12 +185,12 @@ class Mixed:
         self.found = self.moves = np.zeros(0)
 
     def of(self, begun: NDArray, found: NDArray, unit: Any = 1.0) -> NDArray:
-        """Return the mixture of values found from `begun` and the values before them.
+        """Return a mixture of the values found in this step and in the step before.
 
         Args:
-            begun: where this turn has begun.
-            found: where it has led.
-            unit: one over the unit of a move.
+            begun: values from which this step has begun.
+            found: values that it has found.
+            unit: one over the unit of a change.
         """
         before, last = self.found, self.moves
         self.found, self.moves = found, (found - begun) * unit
@@ -201,7 +203,7 @@ class Mixed:
 
 
 def never_meet(network: Network, port: Port) -> bool:
-    """Return whether windows in turn of the bridges at both ends of a link never overlap in its piconet.
+    """Return whether the bridges at both ends of a link, with windows in turn, are never both in its piconet.
 
     All bridges with windows in turn change piconet at the same times.
     """
@@ -370,9 +372,9 @@ def until_polled(gone: float, more: float, gap: float, first: float) -> float:
     """Return the mean wait (slots) of a bridge for its poll.
 
     Args:
-        gone: mean time after which it comes back, an exponential one with mean `more` in it.
-        more: at least a slot: no time is known better.
-        gap: from one poll to the next.
+        gone: mean time after which it comes back; a part of it is exponential, with mean `more`.
+        more: taken as a slot at least, because no time is known better.
+        gap: time from one poll to the next.
         first: time of the first poll.
     """
     return _until_polled(gone, more, gap, first)[0]
@@ -821,7 +823,7 @@ class Links:
         return Tour(mean / left, square / left**2, sure / left, some, polls / left, whole)
 
     def without(self, own: Vector) -> Rounds:
-        """Return the rounds of bridges less the loads `own` of the links, shape (links,)."""
+        """Return the rounds of bridges without the loads `own` of the links, shape (links,)."""
         if not own.any():
             return self.rounds
         less = np.minimum(self.others(own) / np.maximum(self.others(self.load), 1e-12), 1.0)

@@ -132,8 +132,8 @@ class Station:
     """A link between a central and a peripheral.
 
     Attributes:
-        interval_s: between events that are to take place.
-        listens_s: between events in which an idle peripheral listens.
+        interval_s: time between events that are to take place.
+        listens_s: time between events in which an idle peripheral listens.
         window_s: window of an event, for exchanges.
         taken: share of the events that take place: one of the nodes may be at another event.
         vain: share of the events in which the central is at another one, and the peripheral listens in vain.
@@ -142,7 +142,7 @@ class Station:
         fading: share and bit error rate of the states of its radio, down and up.
         stay_s: least mean time in one of these states.
         energy: the table of currents.
-        beside: links at the central, and at the member, whose anchors are anywhere beside its anchors.
+        beside: links at the central, and at the member, whose anchors have random distances from its anchors.
         drifts: whether its anchors move against the anchors of these links.
     """
 
@@ -249,8 +249,8 @@ class Station:
     def lone_s(self, pdus: Pdus, events: Events, *, up: bool) -> float:
         """Return the time from an anchor point until a lone segment is across (s).
 
-        Each PDU is an exchange with an empty one. Further events are needed for PDUs that do not fit, and for
-        repetitions if one PDU fits.
+        Each PDU is an exchange with an empty PDU. Further events are needed for PDUs that do not fit, and for
+        repetitions if only one PDU fits.
         """
         empty_us = self.air_us(0)
         own = self.total_us(pdus.payloads) / pdus.segments
@@ -321,11 +321,11 @@ class Station:
         return float(chances @ rests**2) / (2.0 * float(chances @ vacations))
 
     def beyond_wire_s(self, pdus: Pdus, load: float, service_s: float, *, up: bool) -> float:
-        """Return how much longer segments wait for earlier ones than in the queue of a wire (s), at most 0.
+        """Return the wait for earlier segments, less the wait in the queue of a wire (s); at most 0.
 
-        They wait for segments of the same event, as in the M/D/1 queue, and a whole interval for each event
-        that has left them behind. An event of n segments, a on average come between two, leaves behind the
-        sum over k of E(max(N_k - k n, 0)) / k, where N_k is a Poisson number of mean k a (F. Spitzer,
+        Segments wait for segments of the same event, as in the M/D/1 queue, and a whole interval for each
+        event that has left them behind. An event of n segments, a on average come between two, leaves behind
+        the sum over k of E(max(N_k - k n, 0)) / k, where N_k is a Poisson number of mean k a (F. Spitzer,
         Transactions of the American Mathematical Society 82, 1956).
         """
         period_s = (self.interval_s if up else self.listens_s) / max(self.taken, 1e-9)
@@ -358,7 +358,7 @@ def no_room(window: float, under_way: float) -> float:
 
 
 def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
-    """Return the PDUs of segments of these sizes (bytes, share), one of each size, the rarest once."""
+    """Return the PDUs of segments of these sizes (bytes, share): of the rarest size one, of others more."""
     le: Any = scenario.le  # hashable, as it is frozen
     return _cut(le, tuple(sizes))
 
@@ -468,8 +468,8 @@ def schedule(
 ) -> tuple[tuple[float, float], ...]:
     """Return for each link of a central the share of its events that take place, and their window (s).
 
-    The first anchors follow each other by one reservation. Of two events whose reservations overlap, the link
-    that has waited longer goes.
+    The first anchors follow each other by one reservation. Of two events whose reservations overlap, the
+    event of the link that has waited longer takes place.
 
     Args:
         links: number of them.
@@ -736,12 +736,12 @@ def disconnections_s(link: Station) -> float:
 
 
 class Carried:
-    """What a link carries, a second, down and up.
+    """The traffic of a link, a second, down and up.
 
     Attributes:
-        pdus: exchanges with data PDUs, repetitions included, and between them, shape (2,).
+        pdus: exchanges with data PDUs, and without data between them, repetitions included, shape (2,).
         us: their air time above the time of empty ones, shape (2,).
-        messages: that come by themselves.
+        messages: messages that no acknowledgement lets out.
         answers: messages and acknowledgements of the peripheral.
         by_chance: whether none of their sources is periodic.
         up: use of the direction up.

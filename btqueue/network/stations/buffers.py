@@ -75,7 +75,7 @@ class Buffer(NamedTuple):
             for a window that is always open and may overflow it.
         rate: segments a second that come.
         segment: packets of a segment.
-        tcp: whether any of them are of connections.
+        tcp: whether any of these segments are of TCP connections.
     """
 
     kind: str
@@ -102,11 +102,11 @@ class Stop(NamedTuple):
     """A visit of a flow to a buffer.
 
     Attributes:
-        f, flow: number and flow.
+        f, flow: number of the flow, and the flow.
         visit: to the station.
         packets: packets of a segment, or of its acknowledgements.
         back: whether it is a visit of acknowledgements.
-        station: its number; all ports of a node that share places have the number of the first.
+        station: its number; all ports of a node that share places have the number of its first port.
     """
 
     f: int
@@ -131,7 +131,7 @@ def stops(network: Network, point: Point) -> Iterator[Stop]:
 
 
 def once(law: Callable[..., Found]) -> Callable[..., Found]:
-    """Return the function of a network and its point that finds each result once."""
+    """Return a function of a network and its point that computes each result once."""
 
     @wraps(law)
     def kept(network: Network, point: Point, *more: int) -> Found:
@@ -194,9 +194,9 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
     Each connection has a share of a buffer in proportion to the packets that it sends. When its window
     exceeds this share and the path, a segment is lost (`btqueue.transport.window_cycles`). The connections
     that share a buffer find it full at about the same time, so that their windows grow and shrink together;
-    while one of them is small the others still fill the station, which idles only if all are small at once.
-    Between two and eight connections over a wire round trips were 6 % short to 2 % long, losses up to 10 %
-    too many.
+    while one of these windows is small the others still fill the station, which idles only if all are small
+    at once. Between two and eight connections over a wire round trips were 6 % short to 2 % long, losses up
+    to 10 % too many.
     """
     known, found, used = buffers(network, point), {}, point.rate @ point.service
     links, sent = point.links.links, np.zeros(len(point.links.names))
@@ -514,7 +514,7 @@ class Queue(NamedTuple):
         places: packets that find room, the packet in service included.
         service: service of a packet.
         limit: packets of a visit.
-        vacations: between visits, one law or one for each number of packets of a visit.
+        vacations: times between visits, one law or a law for each number of packets of a visit.
         probe: frame without a packet, which ends a visit.
         repeats: chance that a packet has to be sent again.
         last: service of the last packet of a segment over the mean.
@@ -766,7 +766,7 @@ def filled(queue: Queue) -> tuple[float, float, float]:
 
 
 def doubts(network: Network, point: Point) -> list[str]:
-    """Return the buffers that overflow, or may."""
+    """Return doubts about buffers that overflow, or may overflow."""
     found, lost = [], held(network, point)
     for r, one in buffers(network, point).items():
         users = np.flatnonzero(point.service[:, r] > 0.0)

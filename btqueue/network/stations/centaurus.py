@@ -13,7 +13,7 @@ from btqueue.transport.centaurus_transaction import Branch, Transaction, mean_ti
 
 
 def centaurus_sessions(client: End, server: End) -> Sessions:
-    """Return sessions over CentaurusComm: objects between control messages, each behind the other's answer.
+    """Return sessions over CentaurusComm: objects and control messages, each sent after an answer.
 
     OBJ, PROCEED, data and DONE, ACK carry the request; NOPE hands the turn to the server; OBJ, PROCEED, data
     and DONE carry the reply. The client acknowledges it while it goes on.

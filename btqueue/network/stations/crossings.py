@@ -52,13 +52,14 @@ class Crossing:
     """A train that crosses a port; times in slots of its piconet.
 
     Attributes:
-        place: where the train, or the train that it answers, has just been here; None if it comes at any
-            time.
-        c: its crossing of `Queues`; -1: waits grow by `extra` slots a visit of the others.
+        place: place at which the train, or the train that it answers, was last in this piconet; None if it
+            comes at a random time.
+        c: number of its crossing in `Queues`; -1 if its waits grow by `extra` slots for each visit to the
+            others.
         beside: a crossing whose waits meet the same work of others; -1 if none is known.
         total: slots of its waits and frames, but for the `pending` frames since its last wait.
         after: slots that no work of others stretches.
-        used: frames of its first visit that are gone when it begins.
+        used: frames of its first visit that were sent before it begins.
         owed: slots of work that the next wait takes, too.
     """
 
@@ -344,7 +345,7 @@ def visits_of(train: Train, frames: float, used: float, limit: float) -> tuple[f
     Args:
         train: with `frames` left.
         frames: mean number.
-        used: frames of the first visit that are gone.
+        used: frames of the first visit that were sent before.
         limit: frames of a visit.
     """
     count = round(train.packets)

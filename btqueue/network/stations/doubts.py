@@ -184,7 +184,7 @@ class Asked(NamedTuple):
 
     @property
     def by_chance(self) -> Vector:
-        """Utilisation of each resource by random sources, no greedy ones nor sessions, shape (resources,)."""
+        """Utilisation of each resource by random sources, sessions not among them, shape (resources,)."""
         session = np.array([bool(flow.messages) for flow in self.network.flows])
         rate = np.where(self.point.links.links.endless | session, 0.0, self.point.rate)
         return rate @ self.point.service
@@ -406,9 +406,10 @@ class Asked(NamedTuple):
         return Most(PORT_ONE_WAY if fit else PORT_ROUGH, air)
 
     def cut_going_up(self, flow: Flow) -> bool:
-        """Return whether visits may end within one of few segments that a host sends.
+        """Return whether visits with room for few segments may end within a segment that a host sends.
 
-        Waits for the rest of them are too long: 6 to 9 % of a round trip above 60 % of the air.
+        Then waits for the rest of the segment are too long: by 6 to 9 % of a round trip above 60 % of the
+        air.
         """
         port, frames = self.network.ports[flow.forth[0].index], flow.forth[0].train.frames
         return port.up and port.limit % frames > 0.0 and frames < port.limit <= (ROOM + 1.0) * frames
@@ -520,7 +521,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
 
 
 def of_the_knee(asked: Asked) -> Iterator[str]:
-    """Yield windows that neither fill a resource nor leave it free: there the meetings of bursts matter."""
+    """Yield windows that neither fill a resource nor leave it free: there it matters which bursts meet."""
     links = asked.point.links.links
     rate = np.where(links.endless, asked.point.rate, 0.0)
     senders = int((rate > 0.0).sum())
@@ -924,7 +925,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
 
 
 def of_hosts(asked: Asked) -> Iterator[str]:
-    """Yield acknowledgements, tokens and random times at hosts in networks for which their laws are rough."""
+    """Yield doubts about acknowledgements, tokens and random delays at hosts, where their laws are rough."""
     count = len(asked.network.ports) + len(asked.network.wires)
     for f, flow in enumerate(asked.network.flows):
         relayed, tcp = asked.relayed(f), flow.protocol == "tcp"
@@ -1287,7 +1288,7 @@ def of_turns(asked: Asked) -> Iterator[str]:
     """Yield random sources that wait for the turns of others at a medium for much of a round trip.
 
     For 90 flows of 50 random cells these waits were 10 % off where no flow passes the medium twice and it is
-    not full, else a third.
+    not full; for other flows a third.
     """
     laws = asked.point.links
     for f, flow, endless in asked.flows():
@@ -1313,8 +1314,9 @@ def of_jitter(asked: Asked) -> Iterator[str]:
     together, on each way.
 
     The wait at the slowest station because of jitter on wires is known to a third. Of 135 random lone windows
-    with this doubt alone 12 were wrong. Without a doubt were 86 of 200, on which the bound was chosen, all
-    right, and 206 of 450 that were drawn afterwards, 205 right.
+    with this doubt alone 12 were wrong. The bound was chosen on 200 windows: 86 of them have no doubt, and
+    all of these are right. Of 450 windows that were drawn afterwards 206 have no doubt, and 205 of these are
+    right.
     """
     for f, flow, endless in asked.flows():
         if not endless and asked.point.rate[f] * flow.jitter_s**2 / 6.0 > SMALL * asked.rtt[f] > 0.0:
@@ -1379,7 +1381,7 @@ def of_the_run(asked: Asked) -> Iterator[str]:
 
 
 def of_recordings(asked: Asked) -> Iterator[str]:
-    """Yield recorded arrivals that end before the run: theory takes their mean rate up to the last one."""
+    """Yield recorded arrivals that end before the run: theory takes the mean rate until they end."""
     for flow in asked.network.flows:
         traffic = flow.traffic
         if traffic.source != "file" or traffic.file_period_s is not None:

@@ -164,9 +164,9 @@ class Laws:
         self.polled.comes = np.array([self.comes[way] for way in self.polled.way_of])
 
     def go_on(self, other: Laws) -> None:
-        """Begin with the state of the laws of the same stations with other numbers.
+        """Take over the state of the laws of the same stations with other numbers.
 
-        The names are the attributes that a turn takes over from the turn before.
+        These are the attributes that a turn takes over from the turn before.
         """
         for mine, its, names in (
             (self, other, "timed round_s rests waits queues answers chains"),
@@ -937,7 +937,8 @@ class Laws:
             wait: mean at stations other than ports of piconets of several links (s).
             queue: at a port of a piconet of several links, if the flow waits longest there.
             tokens: wait for them.
-            turn: time in which tokens gather for a segment of it and the traffic between two of them (s).
+            turn: time in which tokens gather for a segment of the flow and for the traffic between two of
+                them (s).
         """
         if queue is not None:
             slower = queue._replace(turn=max(queue.turn, turn))
@@ -996,7 +997,7 @@ class Laws:
     def refuse(self, coming: Vector) -> None:
         """Set the losses of the flows at the buffers of bridges, with these segments sent a second.
 
-        Rates answer losses steeply: steps towards them are halved where they turn back.
+        Rates change much with losses, so steps of the losses are halved where their direction changes.
         """
         move = self.brings.refused(self.links, coming) - self.lost
         self.step = np.where(move * self.before < 0.0, self.step / 2.0, np.minimum(1.3 * self.step, 1.0))
@@ -1075,7 +1076,7 @@ class Laws:
         The last array is the time in which a bucket grants tokens for a segment of the flow and all traffic
         between two of them.
 
-        The first packets of a segment go ahead while the last one waits for tokens. Then less air time
+        The first packets of a segment are sent while its last packet waits for tokens. Then less air time
         remains for the last packet. An acknowledgement waits only for segments that windows have let out, and
         whose own acknowledgements do not wait elsewhere. A buffer that holds all windows limits no wait.
 

@@ -26,7 +26,7 @@ def bounds(
     """Return the limit of each flow and the next one behind it; empty for sessions and CentaurusComm.
 
     Args:
-        scenario: in tables.
+        scenario: with its keys in tables (`btqueue.scenario.traits.in_tables`).
         network: network of the scenario.
         point: its operating point.
         goodput: goodput of each flow (kbit/s).

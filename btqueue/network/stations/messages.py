@@ -264,7 +264,7 @@ class End:
         return messages[(messages.index(tuple(pieces)) + 1) % len(messages)]
 
     def release(self, course: Course) -> Course:
-        """Return the course of a message after the other end's timer has sent an acknowledgement."""
+        """Return the course of a message with the acknowledgement that the other end's timer has sent."""
         if self.held is None:
             return course
         since, sent = self.held
@@ -290,9 +290,9 @@ class End:
             pieces: pieces of the message.
             start: when it may be sent (s).
             place: in the cycle of polls, where known.
-            due: whether an own acknowledgement leaves when it is written.
-            lead: whether that goes in front of it.
-            faced: whether an acknowledgement comes against it.
+            due: whether this end sends an acknowledgement when the message is written.
+            lead: whether this acknowledgement is sent before the message.
+            faced: whether an acknowledgement comes from the other end at the same time.
         """
         flow = self.flow
         acks = 1.0 / max(self.every, 1.0)

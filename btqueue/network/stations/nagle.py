@@ -147,8 +147,8 @@ class Holds(NamedTuple):
 def waits_for_all(transport: Any) -> bool:
     """Return whether a short segment waits for the acknowledgements of all segments before it.
 
-    With Minshall's change it waits for short ones only. Receivers that delay their acknowledgements are taken
-    by the law of the first rule.
+    With Minshall's change it waits for the acknowledgements of short segments only. If the receiver delays
+    acknowledgements, the law without Minshall's change is used in both cases.
     """
     delayed = transport.delayed_ack and transport.ack_every_segments > 1
     return transport.nagle is True or delayed
@@ -186,15 +186,15 @@ def written(source: Source, seconds: float, most: int, *, within: bool) -> Vecto
 
 @lru_cache(maxsize=256)
 def between_short(source: Source, full: int, path: Path) -> Cut:
-    """Return the segments of a stream whose short ones wait for short ones only (Minshall's change).
+    """Return the segments of a stream whose short segments wait for short segments only (Minshall's change).
 
     While a short segment is under way, full segments leave as soon as they are written, and then the rest
     leaves. If no rest is left, the next message leaves at once, with its short end. So the stream begins anew
     with every short segment.
 
-    The full segments written meanwhile wait behind the short one at the slowest station, and behind each
-    other; the next short segment waits for those that are left there when it leaves. Messages are taken as
-    written at equal distances.
+    The full segments written meanwhile wait behind the short segment at the slowest station, and behind each
+    other; the next short segment waits for the full segments that are left there when it leaves. Messages are
+    taken as written at equal distances.
     """
     size, spread = source.bytes, (1.0 + source.more) / (1.0 - source.more)
     whole, end = divmod(size, full)

@@ -106,7 +106,7 @@ class Train(NamedTuple):
         return shorter * self.packets / (self.slots + self.packets)
 
     def plus(self, other: Train, share: float) -> Train:
-        """Return the mean of trains: `other` has this share."""
+        """Return this train plus a share of another one; a sum of means."""
         return Train(*(a + share * b for a, b in zip(self, other, strict=True)))
 
     def part(self, share: float) -> Train:
@@ -131,7 +131,7 @@ class Visit(NamedTuple):
         delay_s: propagation behind the station (s).
         jitter_s: mean of an exponential time after that, in the order of the segments.
         places: segments that find place before the station.
-        loss: chance to be lost there at random.
+        loss: chance that a segment is lost there at random.
         flush_s: age at which a packet is given up if its transmission fails; endless where none fails.
         node: number of the node whose buffer has these places, for all its ports together; -1 if only this
             station uses them.
@@ -315,7 +315,7 @@ class Flow:
         kilobits: kilobits of user data of a segment.
         forth, back: visits.
         host_s: time in the layers of a host, each way.
-        jitter_s: most of a random time at the host that sends a segment or an acknowledgement.
+        jitter_s: largest random delay at the host that sends a segment or an acknowledgement (s).
         protocol: "tcp", "none" or "centaurus".
         window: segments that may be under way; infinite without a transport.
         transport, traffic: the tables as the flow sees them, for laws of transport.
@@ -323,12 +323,12 @@ class Flow:
         short: whether messages leave short segments, which wait for acknowledgements (Nagle).
         reverse: number of the flow that answers, for a session.
         messages: of a session, in the order in which this end sends them: request and good-bye, or reply.
-        kinds: segments of different length: share of them, how often they leave as an acknowledgement comes,
-            and their visits.
+        kinds: segments of different length: their share, the share of these that leave when an
+            acknowledgement comes, and their visits.
         cut: the law of segments that wait for all before them (Nagle's algorithm).
         span_s: time of the smallest rest of a message, and of a full segment, at their stops (s).
-        uneven: time of a full segment at its stops over that of the mean one: only the last of a message may
-            be shorter, and is ahead of none.
+        uneven: time of a full segment at its stops over the time of the mean segment. Only the last segment
+            of a message may be shorter, and it is ahead of no other segment of the message.
         meets: share of the segments that meet others of the flow under way: short ones have waited for some.
         behind_s: mean wait for segments of the same stream, where it follows from the rule by which short
             segments wait (s).

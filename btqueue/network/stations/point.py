@@ -83,11 +83,11 @@ class Point:
             (s).
         token_s: waits for tokens of segments, if windows let all of them out (s).
         token_tails: laws of the random part of these waits.
-        own: law of the waits `own_stray`: function of the window (segments) and the round trip without them
-            (s).
+        own: law of the waits `own_stray`: a function of the window (segments) and of the round trip without
+            these waits (s).
         gather: part of `base` that comes from shared acknowledgements (s).
         found: laws of connections with losses, by their numbers.
-        counted: connections whose window overflows a buffer, by number, and whether the law is known well.
+        counted: connections whose window overflows a buffer, by number, and whether their law is well known.
         kept: results that were found from the point, by function and further arguments (`buffers.once`).
         turns_s: waits of each flow at full queues of media that take turns (s).
         between: whether rates, or segments or losses that follow from them, still changed in the last turn.

@@ -107,10 +107,10 @@ def quantiles(network: Network, point: Point, means: dict[str, Vector]) -> dict[
     """Return how to compute the quantiles of round trips and delays, by metric, shape (flows,) (s).
 
     Not a number where they are not known: of connections that lose segments, of radios that fade, of sources
-    in bursts in a piconet of several links, of sources at times in piconets with a bridge, of windows that
-    wait at two full ports, of several periodic sources, and where windows hold back a source at times. The
-    round trip of a window that fills one station is the sum of the services of its segments there.
-    Measured errors: docs/explanation/queueing-vacations.md.
+    in bursts in a piconet of several links, of sources that pause, in piconets with a bridge, of windows that
+    wait at two full ports, of several periodic sources, and where windows at times hold back a source. The
+    round trip of a window that fills one station is the sum of the services of its segments there. Measured
+    errors: docs/explanation/queueing-vacations.md.
 
     Args:
         network: the stations.

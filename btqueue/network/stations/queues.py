@@ -134,7 +134,10 @@ def sent_of(packets: float, frames: float, limit: int) -> Sent:
 
 @lru_cache(maxsize=4096)
 def run_fills(packets: float, frames: float, limit: int, answered: float, later: float) -> Vector:
-    """Return the visits that runs of trains fill with `answered` more frames, and `later` ones of several."""
+    """Return the visits that runs of 1, 2, ... trains fill, shape (RUN,).
+
+    `answered`: further frames of any run; `later`: further frames of a run of several trains.
+    """
     more, number = answered + later * (RUN > 1.0), np.arange(limit)
     shift = np.exp(-2j * np.pi / limit * more[:, None] * number)
     rests = np.fft.ifft(sent_of(packets, frames, limit).turns ** RUN[:, None] * shift).real @ number
@@ -172,8 +175,9 @@ class Order(NamedTuple):
     """The polls of a discipline in an idle piconet with one busy link (slots).
 
     Attributes:
-        first: mean slots until the first packet of an idle link is sent, POLL included; down, up.
-        polls: visits of each idle link between two of a busy one; down, up.
+        first: mean slots until the first packet of an idle link is sent, POLL included; for both directions,
+            down and up.
+        polls: visits to each idle link between two visits to a busy link; for packets down and up.
         closes: whether a visit ends with the last packet that it found.
         missed_up: slots until an acknowledgement goes up, if the data ended their visit.
         missed_down: slots until an acknowledgement goes down, if the data did not end their visit, and if
@@ -267,8 +271,8 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
 def stretch(slots: float, visits: float, work: list[tuple[float, float]], *, once: bool = False) -> float:
     """Return the same of one wait, with pairs of the work and of a full visit of the links that have any.
 
-    Where the longest queue goes first, a queue behind links that are always full grows as long as theirs:
-    then they take turns, and each of them is visited `once`.
+    Where the longest queue is served first, a queue behind links that are always full grows until it is as
+    long as their queues: then they take turns, and each of them is visited `once`.
     """
     in_turn = min(visits, 1.0) if once else visits
     most = [(rate, (in_turn if rate >= ALWAYS else visits) * full) for rate, full in work]
@@ -1041,7 +1045,7 @@ class Queues:
         return self.transforms[c,]
 
     def sent_before(self, c: int, least: int = 0) -> float:
-        """Return the mean part of a train that is sent before a visit ends within it.
+        """Return the mean part of a train that is sent before a visit ends within the train.
 
         Behind other trains of its port a train may be cut by the end of a visit that it would not fill alone.
         A longer train is cut wherever it begins.
@@ -1087,7 +1091,7 @@ class Queues:
         return min(float(self.slots[c]) / (1.0 - float(self.present[self.port[c]])), longest)
 
     def next_one(self, c: int) -> tuple[float, float]:
-        """Return how often a segment leaves another one at its port, and the slots of a frame of the other.
+        """Return the chance that a segment leaves another one at its port, and the slots of that one's frame.
 
         Args:
             c: crossing of its acknowledgement; -1 if it is not known.

@@ -155,9 +155,10 @@ def _works(laws: Any, pair: list[int], used: np.ndarray) -> dict[Any, Any]:
 def _share(
     laws: Any, ends: dict[int, Any], alike: dict[int, Any], works: dict[int, dict], room: dict[Any, float]
 ) -> dict[int, Sessions]:
-    """Return sessions that wait for each other, so that no medium works longer than it has.
+    """Return sessions that wait for each other, so that no medium is used for more than its free time.
 
-    Each wait for a visit, or on a wire, is longer by the same time. A medium has a cycle for its work.
+    At a medium each wait for a visit, or on a wire, is longer by the same time. The medium does the work of a
+    session in a cycle of the session.
 
     Args:
         laws: laws of the stations.

@@ -113,8 +113,9 @@ class Ring(NamedTuple):
         prices, slots: (P,) tokens and slots of the packets.
         mean_slots: mean slots of a packet of others.
         window: receive window (segments).
-        gaps, burst: between messages (s), in turn, none if there is always data; segments of a message.
-        jitter_s: largest random delay in each host.
+        gaps, burst: times between messages (s), one after the other (none if there is always data); segments
+            of a message.
+        jitter_s: largest random delay in each host (s).
         errors: (2, P) error rates by state of the radio.
         switches: (2, K) times at which the links of this and of the next station change their state, good
             first; none without errors.
@@ -194,7 +195,8 @@ def covers(network: Network) -> bool:
 def is_asked(network: Network, *, overflows: bool = False) -> bool:
     """Whether a ring loses segments without repetition, or `overflows` a buffer.
 
-    A connection that loses most of its segments hardly meets others, and has the law of TCP alone.
+    A connection that loses most of its segments hardly meets others, and has the law of a lone TCP
+    connection.
     """
     loss = network.flows[0].loss
     return covers(network) and loss < MOST_LOST and (loss > RARE or overflows)
@@ -507,9 +509,9 @@ def visit_s(limit, mean_slots, up, down):
 
 @subroutine
 def cycle(ring, station, own, now, lasting):
-    """Let the others have their visits after an own one; `lasting`: keep their remaining packets.
+    """Let the others have their visits after a visit to this station; `lasting`: keep their other packets.
 
-    Returns the time of the next own visit, and the packets of the previous and of the next station.
+    Returns the time of the next visit to this station, and the packets of its two neighbours.
     """
     time, before, beside = now, own, 0.0
     for j in range(station.lags.size):
@@ -580,7 +582,7 @@ def admit(ring, station, now):
 
 @subroutine
 def offer(ring, station, kind, ident, now):
-    """Offer a packet to the bucket, in whose buffer it waits for its tokens; it is lost if that is full."""
+    """Offer a packet to the bucket, in whose buffer it waits for tokens; it is lost if the buffer is full."""
     admit(ring, station, now)
     save(ring, station, now)
     counts, price = station.counts, ring.prices[kind]
@@ -599,7 +601,7 @@ def offer(ring, station, kind, ident, now):
 
 @part
 def save(ring, station, now):
-    """Save tokens until now, unless they are spent for longer."""
+    """Add the tokens of the time until now, unless tokens of a later time are spent already."""
     counts = station.counts
     if counts[SINCE] < now:
         counts[TOKENS] = min(ring.depth, counts[TOKENS] + ring.token_rate * (now - counts[SINCE]))

@@ -64,7 +64,7 @@ EXACT = 1e-10
 class Law(NamedTuple):
     """A connection with losses: segments a second, transmissions of each, events a second, window.
 
-    `known` is whether its events are as good as counted.
+    `known`: whether its rates of events are as exact as counts.
     """
 
     goodput: float
@@ -288,7 +288,7 @@ def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Rec
 
 
 def let_out(flow: Flow) -> float:
-    """Return the segments that are let out at once; the window of Vegas settles where hardly any wait."""
+    """Return the segments that are let out at once; with Vegas hardly any segments wait."""
     if flow.protocol == "tcp" and flow.transport.variant == "vegas":
         return min(flow.window, 2.0 + flow.transport.alpha)
     return flow.window
@@ -340,8 +340,8 @@ def _every(flow: Flow) -> int:
 def gather_s(flow: Flow, service_s: float) -> float:
     """Return how much longer a round trip is by the segments that share an acknowledgement (s).
 
-    They go round together: the first one waits for the last, a service later each, or for the timer. A window
-    is taken as a multiple of these segments (`left_over`).
+    These segments go round together, a service apart. The first of them waits for the last, or for the timer.
+    A window is taken as a multiple of these segments (`left_over`).
 
     Args:
         flow: that always has data, or more than is carried.
@@ -527,8 +527,8 @@ def saw(
 
     In congestion avoidance c' = c + 1/c at each acknowledgement: c^2 = h^2 + 2 k, from the half h that a
     recovery leaves. When the window exceeds path and buffer by one segment, one is lost. The window of
-    acknowledgements before it arrives, then the duplicates of a window, then the repetition. Exact but for
-    half segments; so are its round trips, and therefore the timer that runs until the repair.
+    acknowledgements before it arrives, then the duplicates of a window, then the repetition. This is exact
+    except for half segments. So are the round trips, and therefore the timer that runs until the repair.
 
     Args:
         flow: its window and acknowledgements.
@@ -792,7 +792,7 @@ def open_losses(flow: Flow, law: Law, rate: float, rtt_s: float, window: float) 
     fast retransmit, if the window is open. Otherwise the segments of a timeout wait at the sender. They leave
     as the window opens again from two, by the square-root law, until the backlog is gone: at the rate of a
     connection that always has data (`law`). Round trips are measured by the acknowledgements of new data:
-    behind a hole there is one.
+    there is one of these after a hole is filled.
     """
     transport, loss = flow.transport, flow.loss
     through = (1.0 - loss) * (1.0 - flow.ack_loss)

@@ -35,10 +35,10 @@ DOUBLINGS = 32
 class Visits(NamedTuple):
     """How each queue's visit reacts, arrays ``(n,)`` (see the module).
 
-    ``duration`` and ``left`` are by how many slots a visit lasts longer, and by how many customers it leaves
-    more, for a customer found more; ``stretch`` and ``left_of_service`` the same for a slot of service noise.
-    ``includes_own`` is 1 if the time over which customers gather includes the last visit itself (gated).
-    Then the variances of the three kinds of noise.
+    ``duration``: slots by which a visit lasts longer for one more customer found; ``left``: customers that it
+    then leaves more. ``stretch`` and ``left_of_service``: the same for a slot of service noise.
+    ``includes_own`` is 1 if the time over which customers gather includes the last visit itself (gated). The
+    last three fields are the variances of the three kinds of noise.
     """
 
     arrival_rate: Array
@@ -131,9 +131,9 @@ def covariances(steps: Moves) -> Array:
 
 
 def memory(visits: Visits, queue: Array, service_noise: Array, discount: Array) -> Array:
-    """Twice the sum of the autocovariances of a queue's intervisit times, lag ``t`` times ``discount**t``.
+    """Twice the sum of a queue's intervisit autocovariances, each multiplied by ``discount**lag``.
 
-    The queue is one that no visit empties: its visits vary by ``service_noise`` alone.
+    No visit empties the queue, so that its visits vary by ``service_noise`` alone.
     """
     own = jnp.arange(visits.arrival_rate.shape[0]) == queue
     fixed: dict[str, ArrayLike] = {"duration": 0.0, "left": 0.0, "stretch": 1.0, "left_of_service": 0.0}

@@ -64,7 +64,7 @@ Procedure = Callable[[Engine, Claim], Judged | Finding]
 
 
 def within(check: Claim, *entries: Claim | str) -> Claim:
-    """Return a check with the keys of entries on top; their `set` is added. A text is a scenario's name."""
+    """Return a check in which entries replace keys, and add to `set`; a text is the name of a scenario."""
     for entry in entries:
         entry = {"scenario": entry} if isinstance(entry, str) else entry
         check = {**check, **entry, "set": [*check.get("set", ()), *entry.get("set", ())]}
@@ -79,7 +79,7 @@ def scenario_of(check: Claim) -> Scenario:
 
 
 def sample_of(engine: Engine, check: Claim, *entries: Claim | str) -> np.ndarray:
-    """Return the sample of a check with the keys of entries on top, shape (replications,)."""
+    """Return the sample of a check in which entries replace keys, shape (replications,)."""
     wanted = within(check, *entries)
     if "average" in wanted:
         outer = {key: value for key, value in wanted.items() if key != "average"}
@@ -184,7 +184,7 @@ def judged(check: Claim, sample: np.ndarray, judge: Callable[[np.ndarray], Findi
 
 
 def together(findings: Sequence[Finding], samples: Sequence[np.ndarray]) -> Finding:
-    """Return the finding at all places of a sweep; of a single one as it is."""
+    """Return one finding for all places of a sweep; a single finding is returned as it is."""
     if len(findings) == 1:
         return findings[0]
     return Finding(all(finding.holds for finding in findings), judgement.listed(samples))
@@ -228,7 +228,7 @@ def judge_growth(engine: Engine, check: Claim) -> Finding:
 
 
 def judge_share(engine: Engine, check: Claim) -> Finding:
-    """Judge the last against the first."""
+    """Judge the last sample of an order against the first."""
     samples = entries(engine, check) if "order" in check else sweep(engine, check)[1]
     first, last = float(samples[0].mean()), float(samples[-1].mean())
     return Finding(last <= limit(check, 1.0) * first, f"{last:.3g} against {first:.3g}")
@@ -312,7 +312,7 @@ def module_of(paper: str) -> ModuleType:
 def judge(paper: str, claim: Claim, engine: Engine) -> Judged:
     """Judge a claim; for a claim that unit tests check, pytest tells whether they pass.
 
-    A model has no limit cycles to average over, so checks with jitter are for the simulator alone.
+    Theory has no limit cycles, so checks with jitter are for the simulator alone.
     """
     if not is_judged(claim):
         return Judged(())

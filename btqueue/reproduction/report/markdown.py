@@ -84,7 +84,7 @@ def claim_row(outcome: Outcome) -> list[str]:
     )
     return [
         verdict,
-        f"{where}: {statement}",
+        f"{where}: {statement} ({outcome.claim['id']})",
         outcome.claim["published"],
         _cell(sentences.simulated_lines(outcome)),
         _cell(sentences.solved_lines(outcome)),

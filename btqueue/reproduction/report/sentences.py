@@ -20,7 +20,10 @@ from btqueue.reproduction.report.outcomes import Counts, Outcome, counts
 TITLE = "What was published, simulated and solved"
 CLAIM_HEADINGS = ("verdict", "claim", "published", "simulated", "solved", "verdict of theory")
 COUNT_HEADINGS = ("simulated", "claims", *VERDICTS, "of the checkable", "at least in part")
-SOLVED_HEADINGS = ("solved", "answered", *VERDICTS[:3], "of the answered", "at least in part", "as simulated")
+SOLVED_HEADINGS = (
+    *("solved", "answered", *VERDICTS[:3], "of the answered", "at least in part"),
+    "verdict as simulated",
+)
 KEPT_BACK = "of these, kept back"
 """The last row of counts."""
 MISPRINT_HEADINGS = ("where", "printed", "correct", "because")
@@ -118,7 +121,7 @@ def _lines(judged: Judged) -> list[Line]:
     several = len(judged.parts) > 1
     if judged.seen:
         lines = [Line(judged.seen)]
-        return lines + [Line(f"not: {name}", False) for name in judged.failed if name and several]
+        return lines + [Line(f"fails: {name}", False) for name in judged.failed if name and several]
     return [
         Line(f"{part.label}: {part.seen}" if part.label else part.seen, part.holds if several else None)
         for part in judged.parts
@@ -235,15 +238,17 @@ METHOD = (
     "checks is reproduced if all of them hold, and in part if some do.",
     "The solved column is the same judgement of the models' answers. They have no interval: an order holds "
     "if values differ by more than a millionth, and of a trend no step may go backward by more than 5 % of "
-    "the range. On a perfect radio the simulator judges twice, as it is and with jitter (up to 2 ms of "
-    "random processing), because a saturated piconet has several limit cycles; a model is asked once. "
+    "the range. On a perfect radio each claim is simulated twice, without jitter and with jitter (a random "
+    "processing time of up to 2 ms), because a saturated piconet settles in one of several patterns of "
+    "events that repeat (limit cycles). Theory has one answer. "
     "“Fit” is a scenario that was fitted to the reported numbers: it is shown, and does not count. "
     "Neither do other readings, which are shown where the publication is silent and the reading may decide.",
-    "Claims that are marked “kept back” were unknown while the scenarios were made: they were kept back as a "
-    "blind check until November 2026, and judged afterwards, by the scenarios as they stood. All of them are "
-    "in the record, whatever their verdict.",
-    "Testbed-only are statements about one set of equipment, or without a number. Not simulated are "
-    "statements that a simulation could check and ours does not.",
+    "Claims that are marked “kept back” were unknown to the authors of the scenarios while these were made. "
+    "They were kept back as a blind check until November 2026, and judged afterwards, by the scenarios as "
+    "they stood. All of them are in the record, whatever their verdict.",
+    "A claim is “testbed-only” if it is about one set of equipment, or has no number. It is “not simulated” "
+    "if a simulation could check it and ours does not. “Verdict as simulated” counts the claims on which "
+    "theory and simulation have the same verdict.",
 )
 """How to read the report."""
 WORD_HEADINGS = ("word", "reading")

@@ -57,7 +57,7 @@ def on_arrival(sim, flow, now):
 
 @outlined
 def write_message(sim, flow, size, now):
-    """Append a message to the send buffer; one that does not fit is refused. `messages` counts both."""
+    """Append a message to the send buffer, or refuse it if it does not fit; `messages` counts it always."""
     conn = sim.connections[flow]
     statistics = sim.flow_statistics[flow]
     statistics.messages += 1
@@ -94,7 +94,7 @@ def list_message(sim, conn, last, created_at):
 
 @outlined
 def list_next(sim, flow):
-    """Append the oldest unlisted message, as its source writes it in the repetition."""
+    """Append the oldest unlisted message, as its source writes it when it is played again."""
     conn = sim.connections[flow]
     backlog = sim.backlogs[flow]
     arrivals.change_places(sim, conn, backlog)

@@ -77,7 +77,7 @@ def draw_arrival(stream, conn, after, idle, begins):
 
 @compiled
 def ibp_gap(stream, conn, idle):
-    """Draw the slots until the next arrival of an IBP: one if it stays active, else one and its idle stay."""
+    """Draw the slots until the next arrival of an IBP: one if it stays active, else one and its idle time."""
     if idle:
         return geometric(stream, conn.leave_idle)
     if uniform(stream) >= conn.leave_active:
@@ -151,7 +151,7 @@ def size_due(sim, conn):
 
 @outlined
 def remember_source(sim, conn, backlog, now):
-    """Keep the source as it is when it writes a message now."""
+    """Store the state of the source when it writes a message now."""
     stream = sim.streams[conn.stream]
     backlog.due = now
     backlog.mean_gap, backlog.schedule_next = conn.mean_gap, conn.schedule_next
@@ -161,7 +161,7 @@ def remember_source(sim, conn, backlog, now):
 
 @compiled
 def change_places(sim, conn, backlog):
-    """Exchange the source as it is and the source as it was kept."""
+    """Exchange the present state of the source and its stored state."""
     stream = sim.streams[conn.stream]
     conn.mean_gap, backlog.mean_gap = backlog.mean_gap, conn.mean_gap
     conn.schedule_next, backlog.schedule_next = backlog.schedule_next, conn.schedule_next

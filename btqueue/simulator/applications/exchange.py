@@ -99,7 +99,7 @@ def on_reply(sim, index, now):
 
 @outlined
 def finish(sim, index, now):
-    """The exchange is over; the next begins after a pause, on a new connection if each opens one.
+    """The exchange is over; the next begins after a pause, on a new connection if every session opens one.
 
     Tear-down takes no segments: the connection ends at both ends at once.
     """
@@ -156,7 +156,7 @@ def clear_deadline(sim, index, place):
 
 @compiled
 def take_due(sim, index, now):
-    """Return the first place of the deadlines that is due, now cleared, or NOTHING; set the timer anew."""
+    """Clear the first of the deadlines that is due, and return its place, or NOTHING; set the timer anew."""
     session = sim.sessions[index]
     due_place = NOTHING
     for place in range(DEADLINES):

@@ -111,7 +111,7 @@ def part_in(sim, packet_type, packet):
 
 @compiled
 def copy_for_far_side(sim, head):
-    """Return a copy of the head packet of the queue; the copy goes on, and the head becomes a ghost."""
+    """Return a copy of a queue's head packet, which goes on; the head stays as a *ghost* until its ARQN."""
     index = take(sim.pools[PACKETS], sim.packets)
     sim.packets[index] = sim.packets[head]
     copy = sim.packets[index]

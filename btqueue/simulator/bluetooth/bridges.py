@@ -109,7 +109,7 @@ def scramble(seed, number):
 def next_meeting(sim, p, now):
     """Return the earliest time from now on at which the central may poll some link of piconet `p`.
 
-    If there is none within `LOOK_AHEAD` windows, the time up to which it has been looked for.
+    If there is none within `LOOK_AHEAD` windows, return the end of these windows.
     """
     central = sim.piconets[p]
     earliest = NEVER
@@ -215,7 +215,7 @@ def on_cycle_over(sim, p, now):
 
 @outlined
 def move_on(sim, b, now):
-    """Send the bridge to the next of its piconets; one that it is the central of wakes when it is there."""
+    """Send the bridge to the next of its piconets; its own piconet wakes when it comes there."""
     bridge = sim.bridges[b]
     bridge.current = (bridge.current + 1) % bridge.count
     bridge.visits_here = 0

@@ -151,7 +151,7 @@ def end_of_window(sim, link, now, room):
 
 @compiled
 def time_before_iso(link, now):
-    """Return how long the central has until isochronous time, which ends each of its periods."""
+    """Return the time that the central has until the isochronous time at the end of each of its periods."""
     if link.iso_interval == 0:
         return UNLIMITED
     place = int(now / link.pace) % link.iso_interval
@@ -316,7 +316,7 @@ def takes_credit(sim, link, side):
 
 @compiled
 def take(sim, link, side, now):
-    """The PDU has come across intact: hand on its packet, or its credits; one that came before is ignored."""
+    """The PDU has come across intact: hand on its packet, or its credits; a repeated PDU is ignored."""
     if link.got[side]:
         return
     link.got[side] = 1

@@ -143,7 +143,7 @@ def learn_from_visit(sim, p, now):
 def lowest_rank(sim, p, now):
     """Return the station of the lowest rank whose bridge, if it is one, is not known to be elsewhere.
 
-    Of equals the next one in cyclic order is taken; NOTHING if there is none.
+    Of stations of equal rank the next in cyclic order is taken; NOTHING if there is no station.
     """
     central = sim.piconets[p]
     chosen = NOTHING
@@ -161,7 +161,7 @@ def lowest_rank(sim, p, now):
 def rank_of(sim, p, station):
     """Return the rank of a station by the discipline of its piconet; UNLIMITED if it is not to be visited.
 
-    In cyclic order all are equal.
+    In cyclic order all stations have the same rank.
 
     Fair exhaustive polling: rounds of one frame each over the active links. A link whose poll brought no data
     is inactive until the central has data for it, or until no active link is left and all become active. Not

@@ -54,7 +54,8 @@ def repetitions(sim, index, now):
     """Draw which voice packets of the period are damaged; return how long (ns) they are repeated.
 
     In the place of a packet that has arrived POLL or NULL is sent, and no exchange begins that does not fit
-    into the rest of the window. Link k is of member k, counted again from the first where links are more.
+    into the rest of the window. Voice link k belongs to member k; if there are more links than members, they
+    are counted from the first member again.
     """
     central = sim.piconets[index]
     used = 0

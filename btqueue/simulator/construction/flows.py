@@ -125,8 +125,8 @@ def settings_of_flows(scenario: Scenario) -> list[Scenario]:
 class Flows:
     """The numbers of the flows by group, the group of each, and the tables that their fields refer to.
 
-    A group: "flow", its number, whether data go both ways, and whether acknowledgements are delayed; of a
-    session the number of the flow, too. `ring`: segments that each connection remembers; a power of two.
+    A group is "flow", its number, whether data go both ways, and whether acknowledgements are delayed; for a
+    session also the number of the flow. `ring`: segments that each connection remembers; a power of two.
     """
 
     def __init__(self, scenario: Scenario, plan: Topology, layouts: Layouts) -> None:
@@ -226,8 +226,8 @@ BY_TIME = ("newreno", "sack", "cubic")
 def unit_of(scenario: Scenario) -> int:
     """Return the bytes of a full segment where the stream of a flow is counted in bytes, else 1.
 
-    A stream that is cut into full segments only is the same counted in segments, which takes less. Where the
-    receive window is tuned it may cut any segment.
+    A stream that is cut into full segments only is counted in segments: results are the same and take less
+    time. Where the receive window is tuned it may cut any segment.
     """
     transport, traffic = scenario.transport, scenario.traffic
     short = shares_segments(scenario) or transport.buffers == "tuned"

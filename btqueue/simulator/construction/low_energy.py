@@ -23,7 +23,7 @@ from btqueue.simulator.records.run import EVENT
 
 
 class Layouts(flows.Layouts):
-    """The sizes of segments, and the PDUs that each is cut into; a packet type is a length of PDUs."""
+    """The sizes of segments, and the PDUs that each is cut into; each length of PDUs is a packet type."""
 
     def __init__(self, scenario: Scenario) -> None:
         """Begin with the PDU that returns credits."""

@@ -61,7 +61,8 @@ def numbers_of_places(scenario: Scenario, plan: Topology, rates: np.ndarray) -> 
 def kind_of(plan: Topology, index: int) -> tuple[int, bool, bool]:
     """Return what the numbers of a piconet depend on.
 
-    How many of its members are in this piconet only, whether others are, and whether its central is a bridge.
+    They depend on how many members are in this piconet only, whether it has other members, and whether its
+    central is a bridge.
     """
     piconet, bridges = plan.piconets[index], plan.bridge_nodes
     count = len(bridges.intersection(piconet.members))
@@ -236,8 +237,8 @@ def radios_of(scenario: Scenario, plan: Topology) -> tuple[list[Radio], dict[tup
 def add_channels(draft: Draft, own: Mapping[tuple[int, str], int], *, together: bool) -> None:
     """Add the channels and give every port its own.
 
-    Both directions of a link share a channel. Of links that are `together` all of a piconet share one, unless
-    a link has individual settings of the radio, whose numbers are in `own`.
+    Both directions of a link share a channel. If `together`, all links of a piconet share a channel, except
+    links with individual settings of the radio, whose numbers are in `own`.
     """
     known: dict[tuple, int] = {}
     for link in draft.links.rows:

@@ -32,9 +32,10 @@ CONSTANT: Numbers = {
 def from_keys(
     table: Table, dtype: np.dtype, words: Mapping[str, Sequence[object]] = MappingProxyType({})
 ) -> dict[str, object]:
-    """Return the fields of a record that have the names of keys of a table, if these are set.
+    """Return the fields of a record that have the same names as keys of a table, if the keys have values.
 
-    A time is in ns, and its field is named without `_s`; a word is its place among `words`.
+    The field of a time is in ns, and its name lacks `_s`. The field of a word is the place of this word among
+    `words`.
     """
     found: dict[str, object] = {}
     for key, name in _fields_of(type(table), dtype):
@@ -112,7 +113,7 @@ class Rows:
 
 
 def write(table: np.ndarray, rows: list[int], before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Write the fields of a group of rows that are not as before into an array of records."""
+    """Write the changed fields of a group of rows into an array of records."""
     defaults = empty_row(table.dtype)
     for name in before.keys() | now.keys():
         value = now.get(name, defaults[name])

@@ -42,7 +42,7 @@ def run_replications(
     Raises:
         Stopped: by Ctrl-C, with the counts of each replication by then, None in the warm-up.
         GpuUnavailable: numba-cuda or a GPU is missing.
-        InvariantViolated: the simulator lost count (a bug).
+        InvariantViolated: the simulator's counts are inconsistent (a bug).
     """
     target = open_gpu()
     with np.errstate(over="ignore"):

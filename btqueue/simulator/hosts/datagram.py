@@ -45,7 +45,7 @@ def next_output(sim, flow, now):
 
 @compiled
 def left_first_link(sim, segment):
-    """A segment has left the first link of its route, or was given up there: a source may be held back."""
+    """A segment has left the first link of its route, or was given up there: a source may wait for this."""
     flow = sim.segments[segment].flow
     conn = sim.connections[flow]
     held_back = conn.protocol == NO_TRANSPORT and conn.application == GREEDY

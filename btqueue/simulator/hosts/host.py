@@ -164,7 +164,7 @@ def next_message(sim, flow, now):
 
 @compiled
 def count_sent(sim, flow, index, again):
-    """Count a segment with user data that leaves its source; `again` were retransmitted before it."""
+    """Count a segment with user data that leaves its source; `again`: retransmissions before it."""
     statistics = sim.flow_statistics[flow]
     size = sim.layouts[sim.segments[index].layout].application
     statistics.segments_sent += 1

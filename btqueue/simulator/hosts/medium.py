@@ -129,7 +129,7 @@ def is_lost(sim, port, size):
 
 @compiled
 def loss_probability(loss, block, size):
-    """Return the probability that one of the packet's blocks of `block` bytes is lost; 0: it is one block."""
+    """Return the probability that any block of `block` bytes is lost; 0: the packet is one block."""
     if block == 0:
         return loss
     blocks = (size + block - 1) // block

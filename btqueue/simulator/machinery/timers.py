@@ -43,7 +43,7 @@ def earliest(sim, root):
 
 @compiled
 def forget_earliest(sim, timer):
-    """Search all timers the next time; `timer` is one of the island that is played."""
+    """Let `earliest` search all timers the next time; `timer` is one of the island that is played."""
     clock = sim.clock[0]
     clock.first, clock.second, clock.others_due = timer, timer, NOTHING
 

@@ -68,7 +68,7 @@ def doubts(
 
 
 def has_phases(scenario: Scenario) -> bool:
-    """Whether replications differ by design for ever: periodic sources keep the phase that was drawn."""
+    """Whether replications differ for ever, because periodic sources keep the phase that was drawn."""
     sources = (scenario.of_flow(flow.spec).traffic for flow in topology(scenario).flows)
     return any(own.source == "periodic" and own.phase == "random" for own in sources)
 

@@ -96,7 +96,7 @@ def walk(sim, packets, sojourn, segments, messages):
 
 @entry_point
 def settle_and_check(sim, packets, sojourn, segments, messages, waiting, broken):
-    """Bring the counts up to now; write a broken rule, its flow, queue or piconet, its sides into `broken`.
+    """Bring the counts up to now; write a broken rule, its flow, queue or piconet, and its sides to `broken`.
 
     All arrays are of zeros. `walk` writes to the arrays before `waiting`, which has an entry for each
     piconet.
@@ -128,6 +128,6 @@ def settle_and_check(sim, packets, sojourn, segments, messages, waiting, broken)
 
 @compiled
 def require(broken, rule, index, left, right):
-    """Write down the rule unless both sides are equal, or another one is broken."""
+    """Write down the rule unless both sides are equal, or another rule is written down."""
     if left != right and broken[0] == 0:
         broken[0], broken[1], broken[2], broken[3] = rule, index, left, right

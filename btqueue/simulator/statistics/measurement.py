@@ -369,7 +369,7 @@ def polling_metrics(network: State, counts: Together) -> Formulas:
 
 
 def event_metrics(network: State, counts: Together, goodput: Callable[[], np.ndarray]) -> Formulas:
-    """Return what connection events carry and cost; nothing without links that have them."""
+    """Return the metrics of connection events; none without links of Bluetooth Low Energy."""
     if not len(network.le_links):
         return {}
     link, seconds = counts.events, counts.seconds
@@ -407,7 +407,7 @@ def mean_queue_lengths(kinds: np.ndarray, counts: Together) -> np.ndarray:
 
 
 def of_connections(rates: np.ndarray, reverse: np.ndarray) -> np.ndarray:
-    """Return the rates of connections, of those of flows, shape (..., flows): both directions are added.
+    """Return the rates of connections, shape (..., flows): the rates of both directions are added.
 
     Args:
         rates: of flows.
@@ -420,7 +420,7 @@ def of_connections(rates: np.ndarray, reverse: np.ndarray) -> np.ndarray:
 def jain_index(rates: np.ndarray) -> np.ndarray:
     """Return Jain's fairness index, (sum x)^2 / (n sum x^2), of rates of shape (..., n).
 
-    Not a number where nobody gets anything.
+    Not a number where all rates are 0.
     """
     return _ratio(np.sum(rates, axis=-1) ** 2, rates.shape[-1] * np.sum(rates**2, axis=-1))
 

@@ -189,7 +189,7 @@ class CpuBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no CPU time is left."""
         return self.used_s >= self.limit_s
 
     def affordable(self, done: int) -> int:
@@ -199,17 +199,17 @@ class CpuBudget:
         return int(done * self.limit_s / self.used_s) if self.used_s > 0 else done + 1
 
     def require(self, measured: list[Replication]) -> None:
-        """Make sure that anything was measured.
+        """Make sure that the CPU time sufficed for a measurement.
 
         Raises:
-            ScenarioError: it was not.
+            ScenarioError: it did not suffice.
         """
         if not measured:
             why = "nothing but a part of the warm-up can be simulated in that time"
             raise ScenarioError(conflict("run.limit_cpu_s", self.limit_s, why))
 
     def ended(self, finished: int, target: int) -> str:
-        """Return in words that it left `finished` observations of `target`, "" if it did not."""
+        """Return in words that it ended after `finished` of `target` observations, "" if it did not end."""
         return (
             f"run.limit_cpu_s = {self.limit_s:g} ended the simulation"
             if finished < target and math.isfinite(self.limit_s)
@@ -217,7 +217,7 @@ class CpuBudget:
         )
 
     def bound(self, job: Job) -> Generator[None, bool | None, Any]:
-        """Do a job, which is asked to stop once nothing is left, and return its result; None if not begun."""
+        """Do a job, which is asked to stop once no time is left, and return its result; None if not begun."""
         if math.isinf(self.limit_s):
             return (yield from job)
         stop: bool | None = None

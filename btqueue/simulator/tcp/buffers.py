@@ -232,9 +232,9 @@ def merge(conn, board, number):
 
 @compiled
 def cut_short(conn, starts):
-    """Return the length of a segment that fills the window after a full one sent with it; 0 if there is none.
+    """Return the length of a segment that fills the window behind a full segment; 0 if there is none.
 
-    One that is short, too, must not be unacknowledged.
+    There is none while another short segment is unacknowledged.
     """
     if conn.piece_length == 0 or (conn.nagle != NO_NAGLE and conn.last_short >= conn.snd_una):
         return 0
@@ -287,7 +287,7 @@ def on_data(conn, segment, now):
 
 @outlined
 def offer_more(conn, held):
-    """Let the window grow by a segment that has arrived, while `held` ones take memory."""
+    """Let the window grow by a segment that has arrived, while `held` segments take memory."""
     room = free_window(conn, held) - conn.receive_threshold
     if room > 0:
         conn.receive_threshold += min(room, 2 * conn.mss)
@@ -345,8 +345,8 @@ def tune(conn, read):
 def drain(conn, first, now):
     """The application reads up to the next segment expected, from segment `first` on; tune the buffer.
 
-    Of several that can be read at once, only the first is read before the buffer is tuned; the others are
-    subtracted (Linux `tcp_rcv_space_adjust`, since 6.16).
+    If several segments can be read at once, only the first is read before the buffer is tuned, and the others
+    are subtracted (Linux `tcp_rcv_space_adjust`, since 6.16).
     """
     if conn.drain_rtt == 0.0 or now - conn.drained_since < conn.drain_rtt:
         return

@@ -70,7 +70,7 @@ def share(conn):
 
 @compiled
 def on_loss(conn):
-    """Remember the window at which a segment was lost; less, if that was below the last (section 4.7)."""
+    """Remember the window at a loss, or a smaller one if it is below the last (section 4.7)."""
     conn.cubic_prior = conn.cwnd
     conn.cubic_max = conn.cwnd * (1.0 + share(conn)) / 2.0 if conn.cwnd < conn.cubic_max else conn.cwnd
     if conn.byte_counting:
@@ -112,7 +112,7 @@ def curve(conn, time):
 def grow_by_whole_segments(conn, arrived, now):
     """Open the window by a segment for each `cubic_wait` that arrive, as Linux does.
 
-    Linux computes it anew when the window has changed or 1/32 s has passed, at most once a tick.
+    Linux computes `cubic_wait` anew when the window has changed or 1/32 s has passed, at most once a tick.
     """
     tick = max(conn.timer_tick, 1)
     now -= now % tick

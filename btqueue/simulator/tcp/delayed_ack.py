@@ -16,7 +16,7 @@ LONGEST_WAIT = 200 * MILLISECOND
 
 @compiled
 def on_segment_in_order(conn, size, now):
-    """Count a segment of this length in the stream that waits; `ack_every` full ones have it sent at once."""
+    """Count a waiting segment of this length; after `ack_every` full segments acknowledge at once."""
     if conn.ack_clock == ADAPTIVE:
         follow_gap(conn, now)
     conn.unacknowledged += size
@@ -39,7 +39,7 @@ def count_quick(conn):
 def follow_gap(conn, now):
     """Let the wait follow the gap since the last segment in order, both in whole ticks.
 
-    A gap beyond the receiver's retransmission timeout has segments acknowledged at once again.
+    After a gap longer than the receiver's retransmission timeout, segments are acknowledged at once again.
     """
     tick = max(conn.timer_tick, 1)
     now, last = now - now % tick, conn.in_order_at

@@ -32,8 +32,8 @@ def recovers_once(conn):
 def on_duplicate_ack(conn, board, starts, statistics, news):
     """Count a duplicate; the third starts fast retransmit and recovery, more inflate cwnd (RFC 6582, 3.2).
 
-    With selective acknowledgements also earlier, when three segments above the first have arrived; then
-    `pipe` takes the place of inflation (RFC 6675, section 5).
+    With selective acknowledgements recovery also starts earlier, when three segments above the first have
+    arrived; then `pipe` takes the place of inflation (RFC 6675, section 5).
     """
     statistics.duplicate_acks_received += 1
     conn.duplicate_acks += 1
@@ -90,7 +90,7 @@ def reduced_threshold(conn, starts):
 
 @compiled
 def start_recovery(conn, starts, statistics):
-    """Fast retransmit, then fast recovery (RFC 6582, section 3.2, step 2); Tahoe starts slowly instead.
+    """Fast retransmit, then fast recovery (RFC 6582, section 3.2, step 2); Tahoe begins a slow start.
 
     Tahoe goes back to the lost segment and sends all again, so that later duplicates are ignored, as after a
     timeout. Reno does not use `recover` again before the next timeout.

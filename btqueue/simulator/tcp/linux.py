@@ -140,7 +140,7 @@ def after_timeout(conn, board, sent_at, advanced, duplicate, reported, now):
 
 @compiled
 def enter(conn, state):
-    """Enter a state; `in_recovery` says the same of one of them."""
+    """Enter a state; `in_recovery` is true in the state RECOVERY."""
     conn.state = state
     conn.in_recovery = state == kinds.RECOVERY
 
@@ -226,7 +226,7 @@ def start_recovery(conn, starts, statistics):
 
 @compiled
 def set_timer(conn, sent_at, waited, now):
-    """Progress was made: wait for the probe or the RTO; if another wait is cut off, count from the head."""
+    """Progress was made: wait for the probe or the RTO; after another wait, count from the oldest segment."""
     if arm_probe(conn, now, conn.rto):
         return
     if conn.snd_una >= conn.snd_max:
@@ -320,7 +320,8 @@ def end_probe(conn, starts, ack, news):
 def on_timeout(conn, board, sent_at, starts, now):
     """The timer expired: old segments are lost, and cwnd allows one segment beyond the data in the network.
 
-    ssthresh stays as it is in a recovery, and when the timer has expired before without any progress since.
+    In a recovery ssthresh stays as it is; also if the timer has expired before and nothing was acknowledged
+    since.
     """
     first = conn.state < kinds.RECOVERY
     if not conn.sack:

@@ -203,8 +203,8 @@ def on_timeout(conn, board, sent_at, settled, now):
 def note_use(conn, waits):
     """Remember whether cwnd limited the flight, after all permitted segments have been sent (Linux).
 
-    So it did if a burst that cwnd would cut `waits`. This holds until the segments then outstanding are
-    acknowledged; a greater flight replaces it.
+    It also limited the flight if a burst `waits` that cwnd would cut. This holds until the segments then
+    outstanding are acknowledged; a greater flight replaces it.
     """
     limited = waits or conn.pipe + 1.0 > conn.cwnd
     if not limited and conn.snd_max == conn.use_end:

@@ -155,8 +155,8 @@ def fill_blocks(conn, out_of_order, segment):
 def fill_acknowledgement(conn, out_of_order, starts, segment, now):
     """Write the acknowledgement into a segment that leaves now; it covers all segments received.
 
-    Without selective acknowledgements one on a data segment does not count as a duplicate (RFC 5681, section
-    2), so while there is a gap an acknowledgement that is due still leaves on its own.
+    Without selective acknowledgements, an acknowledgement on a data segment does not count as a duplicate
+    (RFC 5681, section 2). So while there is a gap, an acknowledgement that is due leaves alone.
     """
     segment.acknowledges = True
     segment.ack = conn.rcv_nxt

@@ -64,7 +64,7 @@ def measure(conn, sample):
 def measure_largest(conn, sample):
     """Take a round-trip time as Linux does: RTTVAR is the largest variation of a round trip, falling slowly.
 
-    A fourth of the least timeout is its least value, so the timer waits for a round trip and 200 ms. A sample
+    RTTVAR is at least a fourth of the least timeout, so the timer waits for a round trip and 200 ms. A sample
     below SRTT counts for an eighth.
     """
     least = conn.min_rto / 4.0

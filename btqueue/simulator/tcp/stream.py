@@ -59,7 +59,8 @@ def amount(conn, starts, first, end):
 def next_length(conn, starts):
     """Return the length of the segment that is next in order, 0 if the application has written no more.
 
-    One that was sent before keeps its length; a new one takes as much as there is, up to a full segment.
+    A segment that was sent before keeps its length; a new segment takes the written data, up to a full
+    segment.
     """
     if conn.snd_nxt < conn.snd_max:
         return position(conn, starts, conn.snd_nxt + 1) - position(conn, starts, conn.snd_nxt)

@@ -150,7 +150,7 @@ class PcapWriter:
 
 
 class ByteStream:
-    """The user bytes of a flow: of segments of sizes that repeat, or of sizes that are learnt one by one."""
+    """The user bytes of a flow, whose segment sizes repeat in a pattern or are learnt one by one."""
 
     def __init__(self, sizes: np.ndarray, rwnd: int, *, repeated: bool) -> None:
         """Take the sizes that segments have, in turn if they are `repeated`; an end that sends none has 0."""

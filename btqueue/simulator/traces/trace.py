@@ -88,8 +88,8 @@ def window_event(sim, flow, cwnd, fast_retransmits, now):
 def log(sim, event, flow, node, port, segment, packet, now):
     """Write the log's next record, if there is room for it, with the header of a segment.
 
-    Port, segment and packet may be NOTHING. The node of a packet is at the sending side of its link, or where
-    it came to at the other.
+    Port, segment and packet may be NOTHING. The node of a packet is at the sending side of its link or, if
+    the packet has arrived, at the other side.
     """
     clock = sim.clock[0]
     clock.log_length += 1

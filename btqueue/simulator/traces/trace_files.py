@@ -105,7 +105,7 @@ def node_number(scenario: Scenario, name: str) -> int:
 
 
 def length_s(scenario: Scenario) -> float:
-    """Return how long a run is (s); a warm-up that is looked for is not added."""
+    """Return how long a run is (s), without an automatic warm-up."""
     warmup = scenario.run.warmup_s
     return scenario.run.duration_s + (warmup if not isinstance(warmup, str) else 0.0)
 

@@ -52,7 +52,7 @@ class Rules:
         runs: replications behind an interval whose file does not say how many.
         seconds: simulated time of one run.
         tolerance: relative difference that does not matter.
-        random: whether chance explains differences; else the range of our runs does.
+        random: whether chance explains differences; if not, the range of our runs is used.
     """
 
     confidence: float = 0.99
@@ -135,7 +135,7 @@ def reference_samples(
 def model_values(
     solved: Results | xr.Dataset, results: ForeignResults, scenario: Scenario
 ) -> dict[str, float]:
-    """Return the model's answers in the same way, without times that it gives for some of the flows only."""
+    """Return the model's answers by the same names, without times that it gives for some flows only."""
     samples = reference_samples(solved.expand_dims("replication"), results, scenario)
     partial = partial_times(solved, scenario) if results.flow is None else set()
     return {name: float(values[0]) for name, values in samples.items() if metric_name(name) not in partial}
@@ -242,9 +242,9 @@ def prediction_p_value(value: float, ours: np.ndarray) -> float:
     """Return the p-value of *value* as one more replication beside *ours*, shape (n,).
 
     By the prediction interval of normal samples, on the scale of the values, of their square roots and of
-    their logarithms, whichever accuses least: counts and times of single runs are skewed, and one run gives
-    no mean over which that would even out. Among the values of *ours* it is never below 2 / (n + 1). NaN if
-    *ours* do not vary.
+    their logarithms, whichever gives the largest p-value: counts and times of single runs are skewed, and one
+    run has no mean in which skewness averages out. Among the values of *ours* it is never below 2 / (n + 1).
+    NaN if *ours* do not vary.
     """
     n = len(ours)
     if n > 1 and np.ptp(ours) == 0:
@@ -292,7 +292,7 @@ def distance(value: float, ours: np.ndarray, rules: Rules) -> float:
 
 
 def shows(theirs: Quantity, ours: np.ndarray, value: float, level: float, rules: Rules) -> bool:
-    """Whether *value* in place of theirs would be called different, at the level of a single test."""
+    """Whether *value* in place of the file's value would be called different, at the level of one test."""
     if distance(value, ours, rules) <= negligible(theirs.name, float(ours.mean()), rules):
         return False
     if not rules.random:

@@ -322,7 +322,7 @@ def unseen_keys(
     simulated: Mapping[str, np.ndarray],
     rules: Rules,
 ) -> tuple[str, ...]:
-    """Return the keys of which the file's metrics cannot tell half from twice, as far as the model knows.
+    """Return the keys whose half and double value change no metric of the file enough, by the model.
 
     The model says by which factor a change of the key moves each metric; `shows` says whether the file would
     be called different if it were moved so far.

@@ -49,8 +49,8 @@ Status = Literal["passed", "doubtful", "failed"]
 class Finding:
     """One check of internal consistency: its name, how it ended, and why in a sentence.
 
-    A doubtful result is suspicious and need not be an error. The value is the file's own of a key, where the
-    check is named after a key that the file states.
+    A doubtful result is suspicious and need not be an error. If the check is named after a key that the file
+    states, `value` is the file's value of this key.
     """
 
     check: str
@@ -109,8 +109,8 @@ class ForeignResults:
         measured_from_start: whether the measured time includes the start of the run.
         flow: number of the scenario's flow that the numbers belong to; None if they are of several.
         flow_assumed: whether the file does not say so, and the flow is the first.
-        groups: groups of flows that differ and have numbers of their own, as `goodput_kbps[sensors]`. Means
-            over all flows stand beside these, for the checks of consistency alone.
+        groups: groups of flows that differ and have separate numbers, as `goodput_kbps[sensors]`. Means over
+            all flows stand beside these, for the checks of consistency alone.
         backoff_gaps: silent gaps (s) before two successive timeouts of one segment, from packets.
         facts: that the packets of each flow state themselves.
         warmup_s: time before the measurement that the file says it has left out; None if it does not say.
@@ -175,7 +175,7 @@ def checked_map(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def unmatched(renamed: Mapping[str, str] | None, names: Iterable[str]) -> list[str]:
-    """Return a note for each name of `--map` that is none of the names in a file."""
+    """Return a note for each name of `--map` that is not in a file."""
     missing = sorted(set(renamed or {}) - set(names))
     return [f'--map "{name}={(renamed or {})[name]}": the file has no "{name}"' for name in missing]
 

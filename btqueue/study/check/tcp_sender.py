@@ -94,7 +94,7 @@ class Segments:
         self._missing.append(one)
 
     def pop(self) -> Outstanding:
-        """Take the oldest one out."""
+        """Remove the oldest segment and return it."""
         if self._missing and self._missing[0] is self.oldest:
             del self._missing[0]
         self._first += 1
@@ -114,13 +114,13 @@ class Segments:
         return found
 
     def any_repeated_missing(self) -> bool:
-        """Whether one that was sent again has not been selectively acknowledged."""
+        """Whether a segment that was sent again has not been selectively acknowledged."""
         return any(one.times_sent > 1 for one in self._missing)
 
 
 @dataclass
 class SenderLog:
-    """A sender's doings: pairs of time (s) and value, or times.
+    """The actions of a sender: pairs of time (s) and value, or times.
 
     `fast_retransmits` are the beginnings of recoveries; `unseen_bytes` were acknowledged and never captured.
     `repeated` are bytes that were sent again, and `under_way` bytes that were sent and not acknowledged,

@@ -51,11 +51,11 @@ Engine = Callable[[Scenario], Results | xr.Dataset]
 
 @dataclass(frozen=True, repr=False)
 class Beside:
-    """A file beside our engines: the common part of the results of a check and of a fit.
+    """A file compared with our engines: the common part of the results of a check and of a fit.
 
     Attributes:
         results: read from the file.
-        scenario: as it was simulated: over the time that the file covers.
+        scenario: the scenario that was simulated, over the time that the file covers.
         findings: findings of internal consistency, and facts of the file that contradict the scenario.
         agreements: metric by metric beside the simulation.
         notes: how the file was read; checks that were left out, and why; the meaning of the numbers.
@@ -84,7 +84,7 @@ class Report(Beside):
 
     Attributes:
         causes: neighbours of the scenario that fit, the best first; `tried` of them were simulated.
-        unseen: keys half or twice as large of which these metrics cannot tell, as far as the model knows.
+        unseen: keys that may be half or twice as large without a difference in these metrics, by the model.
         rules: rules of the comparison; one minus their confidence is the probability of any false alarm.
     """
 
@@ -236,10 +236,10 @@ def results_of(results: str | Path | ForeignResults, scenario: Scenario, flow: i
 
 
 def jittered(simulate: Engine) -> Engine:
-    """Return a simulator that plays a scenario as it stands and, after that, with jittered starts.
+    """Return a simulator that plays a scenario as it is and, after that, with random delays of packets.
 
-    A network without chance settles in one of several limit cycles; a small delay of packets at their senders
-    makes it visit others.
+    A network without random parts settles in one of several limit cycles. With a small random delay of
+    packets at their senders it comes into other cycles, too.
     """
 
     def both(scenario: Scenario) -> xr.Dataset:
@@ -258,7 +258,7 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
     """Return the scenario as it has to be simulated to be compared: over the time that the file covers.
 
     Raises:
-        BadResults: that time is out of all proportion to the scenario's; it would be simulated for ages.
+        BadResults: that time is so much longer than the scenario's that its simulation would take too long.
     """
     changes: dict[str, Any] = {"run.precision": None}
     if results.duration_s is not None:
@@ -303,7 +303,7 @@ def modelled(
 
 
 def engine_of(name: Literal["simulate", "solve"], given: Engine | bool | None) -> Engine | None:
-    """Return the engine that is meant: our own by True, none by False or None, else the function itself."""
+    """Return the engine that an argument means: ours for True, none for False or None, else the function."""
     if given is not True:
         return given or None
     if name == "solve":

@@ -104,7 +104,7 @@ def is_near(task: Task, candidate: Candidate) -> bool:
 
 
 def rivals(task: Task, best: Candidate, known: Iterable[Candidate], moving: Sequence[int]) -> list[Place]:
-    """Return points that may be better than the best, distinct in the *moving* choices, the nearest first."""
+    """Return points that may be better than the best, the nearest first, apart in the choices `moving`."""
     unit = abs(best.objective) if task.objective.expression.metrics else 0.0
 
     def error(candidate: Candidate) -> float:

@@ -149,9 +149,9 @@ def dimension(
         scenario: with the keys to choose; its other keys stay.
         maximize: a linear expression of metrics and keys, such as ``"goodput_kbps"``; or
         minimize: another one; or
-        pareto: two that compete, such as ``"goodput_kbps, p95(delay_s, sensors)"`` or a list: the answer is
-            the front, the points that no other one beats in both. Goodput, throughput, sessions a second and
-            fairness are maximised, all else is minimised.
+        pareto: two expressions that compete, such as ``"goodput_kbps, p95(delay_s, sensors)"`` or a list: the
+            answer is the front, the points that no other one beats in both. Goodput, throughput, sessions a
+            second and fairness are maximised, all else is minimised.
         subject_to: bounds such as ``"rtt_s <= 400 ms"``, ``"min(goodput_kbps) >= 80"`` or
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``. A metric stands for its mean over flows.
         choose: values by key, as in a sweep; ``"100..400"`` for a key of real numbers is continuous.

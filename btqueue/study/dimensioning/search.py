@@ -43,7 +43,7 @@ class Candidate:
         sides: left side of each constraint; NaN after a failure.
         failure: why there is no answer.
         warnings: warnings of the engine about its answer.
-        unserved: number of flows that get nothing.
+        unserved: number of flows whose goodput is 0.
         answered_by: "theory", or "simulation" where theory does not stand.
         confirmed: whether it was simulated to be compared with others; these outrank all others.
     """

@@ -526,7 +526,7 @@ class Evaluated:
 
     @property
     def at(self) -> Setting:
-        """The scenario, of a formula that has one."""
+        """The scenario of the formula; only for a formula that has one."""
         assert self.setting is not None
         return self.setting
 

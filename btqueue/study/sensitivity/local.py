@@ -71,7 +71,7 @@ class Solver:
 
     @property
     def simulated(self) -> bool:
-        """Whether answers are simulated, and so smooth to their standard error only."""
+        """Whether answers are simulated, and so have a random error."""
         return self.engine == "simulate"
 
     @property
