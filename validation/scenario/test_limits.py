@@ -102,6 +102,41 @@ def test_the_next_limit_is_the_goodput_without_the_limit(engine):
         assert found["next"]["kbps"] == pytest.approx(most, rel=tolerance)
 
 
+SHORT = {"run.duration_s": 20, "run.warmup_s": 5, "run.replications": 2}
+SPARSE = {"traffic.source": "poisson", "traffic.load_kbps": 8.0, "le.interval_s": 0.1}
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [load("practice/game-pads"), LE.changed(SPARSE), CASES["load"][0].with_(network__peripherals=3)],
+    ids=["voice and other links", "Low Energy", "other links"],
+)
+def test_the_simulator_names_no_radio_behind_a_load_where_packets_wait_while_slots_are_free(scenario):
+    """The queues of game pads are empty so often that 37 kbit/s would fit, and a load of 30 gets 21."""
+    for limit in simulate(scenario.changed(SHORT)).attrs["limited_by"]:
+        assert (limit["kind"], limit["next"]) == ("load", None)
+
+
+def test_theory_names_the_radio_behind_a_load_beside_a_call():
+    pads = load("practice/game-pads", SHORT)
+    most = float(simulate(pads.with_(traffic__load_kbps=30.0)).goodput_kbps.mean())
+    for limit in solve(pads).attrs["limited_by"]:
+        assert (limit["kind"], limit["next"]["kind"]) == ("load", "slots")
+        assert limit["next"]["kbps"] == pytest.approx(most, rel=0.01)
+
+
+@pytest.mark.parametrize("window", [22, 88])
+def test_a_queue_of_acknowledgements_alone_shows_that_the_slots_are_the_limit(window):
+    """In the gaps of HV3 an acknowledgement of three slots waits for the end of the data of three slots.
+
+    The queue of the data is empty in a twentieth of the time, and a larger window brings 3 % at most.
+    """
+    car = load("practice/car", {"link.rate": "basic", "voice.packet": "HV3"} | SHORT)
+    for size in (window, 2 * window):
+        (limit,) = simulate(car.with_(transport__receive_window_segments=size)).attrs["limited_by"]
+        assert (limit["kind"], limit["key"]) == ("slots", "link.packets")
+
+
 @pytest.mark.parametrize("engine", [solve, simulate])
 def test_tokens_that_a_load_leaves_are_the_next_limit(engine):
     """Beside a load of half the token rate the tokens carry as much as a greedy source gets from them."""
