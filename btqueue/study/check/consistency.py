@@ -331,11 +331,15 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
         return
     window = results.value("window_segments")
     segments = transport.receive_window_segments if math.isnan(window) else window
-    bound = segments * transport.mss_bytes * 8 / 1000 / max(rtt - results.slack("rtt_s"), 0.1 * rtt)
+    waiting = transport.ack_every_segments - 1 if transport.delayed_ack else 0
+    # measured is the segment that waits longest for a shared acknowledgement; the mean of all is shorter
+    kilobits = (segments + waiting) * transport.mss_bytes * 8 / 1000
+    bound = kilobits / max(rtt - results.slack("rtt_s"), 0.1 * rtt)
     yield (
         goodput - (bound * (1 + WINDOW_BIAS) + slack),
-        f"goodput {goodput:.4g} is above window over round trip: {segments:.3g} segments in {rtt:.4g} s give "
-        f"{bound:.4g} kbit/s",
+        f"goodput {goodput:.4g} is above window over round trip: {segments:.3g} segments"
+        + (f", and {waiting} for a shared acknowledgement," if waiting else "")
+        + f" in {rtt:.4g} s give {bound:.4g} kbit/s",
     )
     timeouts = results.value("timeouts_per_s")
     yield (
@@ -343,6 +347,22 @@ def _rates(results: ForeignResults, scenario: Scenario) -> Problems:
         f"timeouts_per_s = {timeouts:.4g}: with a least timeout of {transport.min_rto_s:g} s a "
         f"flow has at most {1 / transport.min_rto_s:g}",
     )
+
+
+def unused_window(results: ForeignResults, scenario: Scenario) -> list[str]:
+    """Return a sentence where greedy TCP has less under way than its receive window, by Little's law."""
+    flows = [scenario.of_flow(flow.spec) for flow in topology(scenario).flows]
+    flows = flows if results.flow is None else flows[results.flow - 1 : results.flow]
+    if any(one.traffic.source != "greedy" or one.transport != flows[0].transport for one in flows):
+        return []
+    t, values = flows[0].transport, results.value("goodput_kbps") * results.value("rtt_s")
+    segments, window = values * 1000 / 8 / t.mss_bytes, t.receive_window_segments
+    if t.protocol != "tcp" or not segments * (1 + WINDOW_BIAS) < window:
+        return []
+    return [
+        f"goodput times round trip is {segments:.3g} segments of {t.mss_bytes} bytes, and the window has "
+        f"{window}: the sender lost segments, paused or had a smaller window, or their round trip is another one"
+    ]
 
 
 def load_kbps(scenario: Scenario, flow: int | None = None) -> float | None:

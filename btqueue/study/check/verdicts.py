@@ -31,6 +31,7 @@ from btqueue.study.check.consistency import (
     is_random,
     shared_streams,
     telling_samples,
+    unused_window,
 )
 from btqueue.study.check.facts import compare_facts
 from btqueue.study.check.reading import read_results
@@ -195,6 +196,8 @@ def check(
     if found.duration_s is None:
         length = f"{run.duration_s:g} s"
         assumed.append(f"the file does not say how long a run is: taken as run.duration_s = {length}")
+    if differing:
+        notes = unused_window(found, scenario) + notes
     causes, tried, unseen = (), 0, ()
     units = other_units(agreements)
     if simulator and len(differing) > len(units):

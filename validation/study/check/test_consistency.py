@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from thesis import thesis
 
+from btqueue import simulate
 from btqueue.scenario import Scenario, load
 from btqueue.study.check import ForeignResults, Quantity
-from btqueue.study.check.consistency import check_consistency, shared_streams
+from btqueue.study.check.consistency import check_consistency, shared_streams, unused_window
 
 SCENARIO = thesis()
 GREEDY = SCENARIO.with_(traffic__source="greedy")
@@ -107,6 +108,31 @@ def test_capacity_and_window_bound_the_goodput_of_any_source():
     assert wrong({"goodput_kbps": 206.0}, GREEDY, flow=1) == []
     small = load("avancha-2002/satellite").with_(transport__receive_window_segments=2)
     assert "of a window in each least round trip" in " ".join(wrong({"goodput_kbps": 60.0}, small))
+
+
+@pytest.mark.parametrize("window", [3, 5, 7, 8])
+def test_a_window_that_shared_acknowledgements_split_keeps_its_own_bound(window):
+    """The round trip is that of the segment that waits for another one: 6/5 of a window's mean of 5."""
+    link = {"link.packets": ["DH5"], "transport.mss_bytes": 1000, "run.duration_s": 20.0, "run.warmup_s": 5.0}
+    download = Scenario().with_(network__peripherals=1, network__flows="downlink", traffic__source="greedy")
+    scenario = download.changed(link | {"transport.receive_window_segments": window, "run.replications": 2})
+    ours = simulate(scenario)
+    names = ("goodput_kbps", "rtt_s", "window_segments")
+    values = {name: float(ours[name].mean()) for name in names}
+    assert wrong(values, scenario) == []
+    assert unused_window(results(values), scenario) == []
+    assert "window over round trip" in " ".join(wrong(values | {"rtt_s": 1.6 * values["rtt_s"]}, scenario))
+
+
+def test_a_greedy_sender_that_does_not_use_its_window_is_noticed():
+    """By Little's law 400 kbit/s and 110 ms are 44 kbit under way: 5.5 segments of 1,000 bytes."""
+    eight = GREEDY.with_(transport__mss_bytes=1000, transport__receive_window_segments=8)
+    measured = results({"goodput_kbps": 400.0, "rtt_s": 0.11})
+    (said,) = unused_window(measured, eight)
+    assert said.startswith("goodput times round trip is 5.5 segments of 1000 bytes, and the window has 8")
+    assert unused_window(measured, eight.with_(traffic__source="poisson")) == []
+    assert unused_window(measured, eight.with_(transport__receive_window_segments=6)) == []
+    assert unused_window(results({"goodput_kbps": 400.0}), eight) == []
 
 
 @given(st.floats(0.2, 8), st.integers(3, 20))
