@@ -38,6 +38,7 @@ MESSAGE_TIMER_S = 1.0
 def hints(scenario: Scenario) -> tuple[Problem, ...]:
     """Return hints at keys that are likely to give an answer that nobody wants, before anything is run.
 
+    * bit errors that no radio reads, because its model is another one;
     * `link.arq = "none"` while bit errors lose a segment in 1,000 or more;
     * a queue that is shorter than the packets that a message, or the initial window, sends at once;
     * a window too small for the demand: a fair share of the network, or the load if that is less;
@@ -59,7 +60,7 @@ def hints(scenario: Scenario) -> tuple[Problem, ...]:
     seen = _Seen.of(scenario)
     found: dict[str, Problem] = {}
     rules = (_repetition_off, _short_queues, _small_windows, _starved, _held_messages, _short_warm_up)
-    for rule in (*rules, _long_events, _few_flows):
+    for rule in (_unread_errors, *rules, _long_events, _few_flows):
         for hint in rule(seen):
             found.setdefault(hint.key, hint)
     return tuple(found.values())
@@ -136,6 +137,13 @@ def _repeated(network: Network, flow: Flow) -> float:
             tries = (train.air + train.frames) / max(train.slots + train.packets, 1.0)
             found.append(max(tries, 1.0) * piconet.free_share / piconet.data_share)
     return max(found)
+
+
+def _unread_errors(seen: _Seen) -> Iterator[Problem]:
+    radio = seen.scenario.radio
+    if radio.ber > 0.0 and "constant" not in {radio.model, *(link.model for link in radio.links)}:
+        why = f'the radio of radio.model = "{radio.model}" does not read it, and that of "constant" does'
+        yield conflict("radio.ber", radio.ber, why)
 
 
 def _repetition_off(seen: _Seen) -> Iterator[Problem]:

@@ -167,7 +167,8 @@ def _listed_flows(s: Scenario, flows: tuple[Flow, ...]) -> Found:
                 key, kind = f"network.flows[{i}].{side}", name.rstrip(digits)
                 alike = [one for one in names if one != kind and one.rstrip(digits) == kind]
                 guess = alike[-1] if alike and name != kind else closest(name, names)
-                yield bad_value(key, name, f"a node of the network ({some})", guess=guess)
+                own = "" if s.network.piconet_list else '; topology = "custom" has nodes of other names'
+                yield bad_value(key, name, f"a node of the network ({some}){own}", guess=guess)
         if flow.source == flow.target:
             yield f"network.flows[{i}].to", "a flow cannot end where it starts"
     called = Counter(flow.label for flow in flows)  # expressions must tell names of flows and groups apart

@@ -80,7 +80,7 @@ class Voice(Table):
     WHEN: ClassVar[Condition] = CLASSIC
 
     packet: Literal["none", "HV1", "HV2", "HV3", "EV3", "EV4", "EV5", "2-EV3", "3-EV3", "2-EV5", "3-EV5"] = (
-        key("none", "packet type of the voice links")
+        key("none", "packet type of the voice links: HV of SCO, EV of eSCO")
     )
     links: int = key(
         lambda data: 0 if data.get("packet", "none") == "none" else 1,

@@ -27,11 +27,15 @@ SYNONYMS = {
     "load": "traffic.load_kbps",
     "rwnd": "transport.receive_window_segments",
     "mss": "transport.mss_bytes",
+    "window": "transport.receive_window_segments",
     "ssthresh": "transport.initial_ssthresh_segments",
     "scheduler": "polling.discipline",
     "network.flows.source": "network.flows.law",
+    "network.outside_links.rtt_s": "network.outside_links.delay_s",
+    "traffic.period_s": "traffic.load_kbps",
+    "traffic.interval_s": "traffic.load_kbps",
 }
-"""Symbols and words of the papers for keys of the scenario."""
+"""Symbols and words of the papers, and other words, for keys of the scenario."""
 
 MOST_NAMES = 14
 """Keys of a table that a message lists."""
@@ -40,6 +44,7 @@ UNITS: Mapping[str, Mapping[str, float]] = {
     "s": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "min": 60.0},
     "kbit/s": {"kbit/s": 1.0, "kbps": 1.0, "bit/s": 1e-3, "bps": 1e-3, "Mbit/s": 1e3, "Mbps": 1e3},
     "1": {"%": 0.01},
+    "mA": {"mA": 1.0, "uA": 1e-3, "µA": 1e-3},
     "1/s": {"1/s": 1.0, "/s": 1.0, "1/min": 1 / 60, "/min": 1 / 60},
     "packet": {"packets": 1.0, "packet": 1.0},
     "segment": {"segments": 1.0, "segment": 1.0},
@@ -186,6 +191,7 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     by_last = {name.rpartition(".")[2]: name for name in reversed(all_keys(root))}
     meant = plain if plain in known else SYNONYMS.get(plain) or SYNONYMS.get(last)
     meant = beside.get((meant or "").rpartition(".")[2], meant)  # the entry's own key of that name
+    meant = meant or beside.get(f"{last}s") or beside.get(last.removesuffix("s"))
     meant = meant or by_last.get("" if "." in place else last)
     if meant is None and (near := closest(last, beside) if place else None):
         meant = beside[near]

@@ -42,7 +42,10 @@ class Traffic(Table):
     )
     start_s: Seconds = key(0.0, "simulated time at which the sources start")
     load_kbps: PositiveRate = key(
-        160.0, "offered load of each flow, application bytes; greedy ignores it", BY_RATE
+        160.0,
+        "offered load of each flow, application bytes; greedy ignores it. The period of a periodic source is "
+        "0.008 message_bytes / load_kbps seconds",
+        BY_RATE,
     )
     message_bytes: Bytes = key(
         1460,

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import all_read, shown
+from btqueue.scenario.low_energy import USUAL_STEP_S
 from btqueue.scenario.overrides import parse_sets
 from btqueue.scenario.problems import NUMBER, known_field, parts_of, without_unit, wrong_value
 
@@ -28,6 +29,8 @@ CALL = re.compile(r"(lin|log)\s*\((.*)\)")
 """``lin(a,b,n)`` or ``log(a,b,n)``."""
 MOST_VALUES = 1_000_000
 """Of one key."""
+GRID = {"le.interval_s": USUAL_STEP_S}
+"""Keys of real numbers with a grid, and its step."""
 HOW = "write 1..25, 1..25:2, 5,10,20, lin(a,b,n) or log(a,b,n)"
 
 PART = re.compile(r"""(?:\[[^]]*\]|\{[^}]*\}|"[^"]*"|'[^']*'|[^,])+""")
@@ -154,6 +157,8 @@ def values_of(key: str, spread: Interval | tuple[Any, ...]) -> tuple[Any, ...]:
     low, high, step = spread.low, spread.high, spread.step
     if step is None and isinstance(low, int) and isinstance(high, int):
         step = 1
+    if step is None and spread.scale == "lin":
+        step = GRID.get(key)
     count = spread.count
     if count is None and (spread.scale == "log" or step is None):
         example = f"{spread.scale}({low:g},{high:g},11)"

@@ -140,6 +140,7 @@ BAD = [
     ('CUSTOM=[STAR, central="a", peripherals=["z"]}]', "network.piconet_list", "one piconet only"),
     ('CUSTOM=[STAR, central="x", peripherals=["a"]}]', "network.piconet_list", "the other way round"),
     ('radio.links=[{node="p1.3", model="perfect"}]', "radio.links[1].node", "p1.1, p1.2 | did you mean"),
+    ('FLOWS=[{from="c1", to="tablet"}]', "FLOWS[1].to", '(c1, p1.1, p1.2); topology = "custom" has'),
     ("radio.links=[{NODE, ber=0.1}]", "radio.links[1].ber", "perfect radio"),
     ('radio.links=[{NODE, model="constant", ber=0.1, per=0.1}]', "radio.links[1].per", "not both"),
     ('radio.links=[{NODE, model="gilbert-elliott", ber_bad=0}]', "radio.links[1].ber_bad", "worse"),
@@ -167,6 +168,10 @@ def test_a_bad_value_is_named_with_its_key_and_what_is_allowed(sets, key, words)
         ("flow_control.S", "flow_control.buffer_packets"),
         ("load_kbps", "traffic.load_kbps"),
         ("transport.min_rto", "transport.min_rto_s"),
+        ("transport.window", "transport.receive_window_segments"),
+        ("traffic.period_s", "traffic.load_kbps"),
+        ("link.packet", "link.packets"),
+        ("voice.packets", "voice.packet"),
     ],
 )
 def test_an_unknown_key_comes_with_the_one_that_was_meant(wrong, meant):
@@ -208,7 +213,7 @@ MANY_PARTS = "a." * 100_000 + "'a'"
         ("traffic.load_kbps=1e400", "finite number"),
         ("polling.limit=" + "9" * 5000, "whole number"),
         ("run.jitter_s=5ms", r"write the number without a unit, in s: 0\.005$"),
-        ("energy.tx_ma=5uA", "write the number without a unit, in mA$"),
+        ("energy.tx_ma=5uA", r"write the number without a unit, in mA: 0\.005$"),
         ("traffic.load_kbps=0.16 Mbit/s", "write the number without a unit, in kbit/s: 160$"),
         ("radio.per=5%", r"write the number without a unit: 0\.05$"),
         ("run.jitter_s=" + "9" * 400 + "ms", "write the number without a unit, in s$"),

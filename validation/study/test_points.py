@@ -30,6 +30,7 @@ def values(text: str) -> list:
         (f"{LOAD}=100..102", [100.0, 101.0, 102.0]),
         (f"{LOAD}=0.1..0.5:0.1", [0.1, 0.2, 0.3, 0.4, 0.5]),
         (f"{LOAD}=lin(0.5,1.5,3)", [0.5, 1.0, 1.5]),
+        ("le.interval_s=0.0075..0.01", [0.0075, 0.00875, 0.01]),
         (f"{BER}=1e-6,1e-5", [1e-6, 1e-5]),
         ("polling.discipline=gated, exhaustive", ["gated", "exhaustive"]),
         ("link.packets=[DH5],[DH1, DH3]", [["DH5"], ["DH1", "DH3"]]),

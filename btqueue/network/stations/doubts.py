@@ -1364,7 +1364,7 @@ def of_the_run(asked: Asked) -> Iterator[str]:
         if endless and flow.protocol == "tcp" and slow and rtt_s * ROUND_TRIPS <= run_s:
             yield (
                 f"a window of {flow.window:g} segments takes {asked.opens_s(f):.3g} s to open after an early "
-                f"timeout, and a run lasts {run_s:.5g} s: round trips were up to 30 % too long"
+                f"timeout, and a run lasts {run_s:.5g} s: theory's round trips were up to 30 % too long"
             )
         answers = any(visit.kind == "port" and visit.train.frames > 1.0 for visit in flow.back)
         against = answers and both_ways(asked, alone=True)

@@ -361,7 +361,7 @@ def unused_window(results: ForeignResults, scenario: Scenario) -> list[str]:
         return []
     return [
         f"goodput times round trip is {segments:.3g} segments of {t.mss_bytes} bytes, and the window has "
-        f"{window}: the sender lost segments, paused or had a smaller window, or their round trip is another one"
+        f"{window}: the sender lost segments, paused or had a smaller window, or round trips are other ones"
     ]
 
 

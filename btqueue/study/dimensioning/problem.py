@@ -11,7 +11,7 @@ from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.errors import all_read, shown
 from btqueue.scenario.expressions import Linear, check_units, number_of_key, parse_expression, parse_quantity
 from btqueue.scenario.polling import DISCIPLINES
-from btqueue.study.points import Interval, Over, is_number, keyed_values, label, parse_values, values_of
+from btqueue.study.points import GRID, Interval, Over, is_number, keyed_values, label, parse_values, values_of
 
 Place = tuple[float, ...]
 """A point of the search: of each choice the number of its value, or, if it is continuous, a share (0 to 1) of
@@ -81,7 +81,7 @@ def parse_choices(choose: Over) -> tuple[Choice, ...]:
         raise ScenarioError("there is nothing to choose: name a key, as in --choose polling.limit=1..25")
     found, read = [], all_read(partial(parse_values, *pair) for pair in pairs)
     for (key, _), spread in zip(pairs, read, strict=True):
-        if isinstance(spread, Interval) and spread.open:
+        if isinstance(spread, Interval) and spread.open and key not in GRID:
             if not spread.whole:
                 found.append(Choice(key, interval=spread))
                 continue

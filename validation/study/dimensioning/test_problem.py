@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from btqueue.scenario import ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_expression
-from btqueue.study.dimensioning.problem import parse_constraint
+from btqueue.study.dimensioning.problem import parse_choices, parse_constraint
 from btqueue.study.points import grid
 from btqueue.study.summary import Estimate
 
@@ -22,6 +22,7 @@ from btqueue.study.summary import Estimate
         ("400 ms >= rtt_s", "<=", 0.4, False),
         ("goodput_kbps > 0.15 Mbit/s", ">=", 150.0, True),
         ("loss_token_buffer < 5 %", "<=", 0.05, True),
+        ("current_ma <= 26 uA", "<=", 0.026, False),
         ("min(goodput_kbps) >= 80", ">=", 80.0, False),
         ("2 * rtt_s + 0.1 <= 0.5 + 0.2 s", "<=", 0.6, False),
         ("timeouts_per_s ≤ 6 1/min", "<=", 0.1, False),
@@ -54,6 +55,13 @@ def test_any_text_is_read_or_refused_in_words(text):
             read()
         except ScenarioError as error:
             assert str(error)
+
+
+def test_a_range_of_a_key_with_a_grid_means_the_values_of_the_grid():
+    """Nearly all points of a continuous range are no intervals of Low Energy."""
+    interval, rate = parse_choices(["le.interval_s=0.0075..0.01", "flow_control.token_rate_kbps=1.0..2.0"])
+    assert interval.values == (0.0075, 0.00875, 0.01) and interval.interval is None
+    assert rate.interval is not None
 
 
 def test_aggregates_are_over_the_flows_that_have_a_value():
