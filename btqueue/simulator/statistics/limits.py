@@ -70,7 +70,8 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
     kept_out = starved(scenario, goodput.tolist(), offered.tolist())
     # Packets also wait for gaps between voice packets, for connection events, and for polls of other links,
     # while slots are free. Then the time in which the queue is empty does not say what the slots would carry.
-    # Elsewhere that was up to 4 % too much in 21 perfect piconets, and behind a window up to 24 % in 35.
+    # Elsewhere it was up to 4 % too much in 9 piconets of one link, and behind a window up to 24 % in 35 of
+    # one to seven links, all with perfect radios.
     simple = scenario.link.bearer == "br-edr" and not scenario.voice.links
     lone = [piconet.name for piconet in plan.piconets if len(piconet.members) == 1]
     idle_shares = _idle_shares(plan, network, counts)
