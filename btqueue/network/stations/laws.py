@@ -274,11 +274,11 @@ class Laws:
         """
         answers, queue = self.answers[f], self.queues[f]
         every = 1 if answers.carried == 1.0 else 0
-        lone_s, starts = base_s - answers.wait_s, self._starts(f)
-        if flow.transport.variant == "vegas":  # its law has the wait for the segments of an acknowledgement
-            lone_s -= transport.gather_s(flow, float(self.each_s[0, f].max(initial=0.0)))
-        lone_s = max(lone_s, 0.0)
+        lone_s, starts = max(base_s - answers.wait_s, 0.0), self._starts(f)
         least_s = float(self.least_s[f]) if len(starts) == 1 else 0.0
+        if not starts and rate > 0.0:  # the law has the wait for segments of the same acknowledgement
+            gather_s = transport.gather_s(flow, float(self.each_s[0, f].max(initial=0.0)))
+            starts = (max(lone_s - gather_s, 1.0 / rate),)
         opens = transport.resting_window(flow, rate, lone_s, every, starts, least_s)
         if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
             return opens, opens.window

@@ -471,7 +471,7 @@ def resting_window(
     if flow.load < inf or flow.loss > 0.0 or rate <= 0.0:
         window = min(max(path + transport.alpha + 0.5, vegas.LEAST_WINDOW), flow.window)
         return Rest(window, window)
-    starts = starts or (max(lone_s, 1.0 / rate),)  # first segments of all connections meet
+    starts = starts or (lone_s,)
     found = [
         vegas.settled(
             float(f"{rate * base_s:.3e}"),
