@@ -753,6 +753,11 @@ class _Builder:
             self.anchored[piconet, member] = station, first, first + 1
         return self.anchored[piconet, member]
 
+    def _all_at_once(self, port: int, price: float) -> bool:
+        """Return whether a full bucket lets out a segment of this price (bits) whole, as after a timeout."""
+        full = price <= self.bucket_list[self._bucket(port)].depth
+        return full and self.scenario.transport.protocol == "tcp"
+
     def _bucket(self, port: int) -> int:
         if port not in self.buckets:
             control = self.scenario.flow_control
@@ -959,8 +964,9 @@ class _Builder:
             port, train = self._port(hop), NO_TRAIN
             radio, states = self._radio(hop)
             key: Any = s.link, s.radio.bits, radio, states  # hashable, as it is frozen
-            for size, share in sizes:
-                train = train.plus(train_of(*key, size, beside), share)
+            trains = [(train_of(*key, size, beside), share) for size, share in sizes]
+            for one, share in trains:
+                train = train.plus(one, share)
             taken = 1.0 if s.link.adaptation != "fixed" else max(train.packets, 1.0)  # places of a segment
             held = inf  # segments for which a node has bytes, beside one that is being sent
             if s.link.node_buffer_bytes is not None:
@@ -989,12 +995,15 @@ class _Builder:
                 places = inf  # a bridge loses the packets of a visit beyond its buffer, whatever the window
             places, node = (held, hop.source) if held < places else (places, -1)
             # the packets of a segment come at once: a queue that holds fewer packets loses a part of every
-            # segment
-            at_once = enters and not s.flow_control.enabled
-            blocked = (at_once and self.port_list[port].places < taken) or places < 0.0
+            # segment, and TCP sends the first of these again and again
+            at_once = enters and (not s.flow_control.enabled or self._all_at_once(port, price))
+            fixed, room = s.link.adaptation == "fixed", self.port_list[port].places
+            too_long = sum(share for one, share in trains if at_once and fixed and room < one.packets)
+            tcp = s.transport.protocol == "tcp"
+            blocked = 1.0 if places < 0.0 or (tcp and too_long > 0.0) else min(too_long, 1.0)
             repeats = s.link.arq != "none" and train.frames > train.packets
             flush = (s.link.flush_timeout_s if repeats else None) or inf
-            lost = 1.0 if blocked else train.loss
+            lost = 1.0 - (1.0 - train.loss) * (1.0 - blocked)
             found.append(Visit("port", port, train, 0.0, 0.0, lost, 0.0, places, flush, node))
             before = hop.kind
         return tuple(found)

@@ -270,3 +270,18 @@ def test_losses_before_the_slowest_station_leave_it_its_capacity():
     """0.3 % of goodput, chosen after the result; it was 0.6 % too low."""
     lossy = bt.load("suliman-2005/round-trips").changed({"network.outside_links[1].loss": 0.005})
     near_simulation(lossy.changed({"run.duration_s": 6000.0, "run.warmup_s": 60.0}), goodput_kbps=0.003)
+
+
+def test_a_segment_of_more_packets_than_the_queue_never_gets_through():
+    """A full bucket lets all 22 packets out at once, as after a timeout: the queue of 20 loses two of them."""
+    keys = {"network.peripherals": 2, "network.flows": "uplink", "link.packets": ["DH1"]}
+    keys |= {"transport.mss_bytes": 536, "flow_control.enabled": True, "flow_control.bucket_bytes": 1500}
+    keys |= {"flow_control.token_rate_kbps": 100.0, "traffic.source": "greedy"}
+    lost, kept = ({"flow_control.baseband_packets": places} for places in (20, 22))
+    answer = bt.solve(bt.Scenario().changed(keys | lost))
+    assert not answer["goodput_kbps"].values.any()
+    run = {"run.duration_s": 60.0, "run.replications": 1}
+    assert not bt.simulate(bt.Scenario().changed(keys | lost | run))["goodput_kbps"].values.any()
+    assert (bt.solve(bt.Scenario().changed(keys | kept))["goodput_kbps"].values > 0.0).all()
+    slow = keys | lost | {"flow_control.bucket_bytes": 300}  # tokens divide the segment
+    assert (bt.solve(bt.Scenario().changed(slow))["goodput_kbps"].values > 0.0).all()
