@@ -273,7 +273,7 @@ def test_losses_before_the_slowest_station_leave_it_its_capacity():
 
 
 def test_a_segment_of_more_packets_than_the_queue_never_gets_through():
-    """A full bucket lets all 22 packets out at once, as after a timeout: the queue of 20 loses two of them."""
+    """A full bucket lets all 22 packets out at once, as after a timeout: a queue of 20 loses two of them."""
     keys = {"network.peripherals": 2, "network.flows": "uplink", "link.packets": ["DH1"]}
     keys |= {"transport.mss_bytes": 536, "flow_control.enabled": True, "flow_control.bucket_bytes": 1500}
     keys |= {"flow_control.token_rate_kbps": 100.0, "traffic.source": "greedy"}
