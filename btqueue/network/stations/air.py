@@ -368,6 +368,10 @@ def _overflowed(network: Network, flow: Flow) -> Iterator[float]:
             yield there.places
 
 
+LONGEST_TURN = 6
+"""Steps after which rounds come in turn, at a jump of the wait for a poll."""
+
+
 def until_polled(gone: float, more: float, gap: float, first: float) -> float:
     """Return the mean wait (slots) of a bridge for its poll.
 
@@ -431,11 +435,10 @@ def _newton(
 def _halving(
     legs: Legs, sizes: list[tuple[float, float, float]], wait: list[float], total: float
 ) -> tuple[float, list[float]]:
-    """Return round and waits by steps of half the change from these."""
-    wait, all_least = wait.copy(), sum(legs.least)
+    """Return round and waits by steps of half the change from these, their means where they come in turn."""
+    wait, all_least, past = wait.copy(), sum(legs.least), []
     for _ in range(200):
         stay, _, known, _, visits, _ = legs.visits(sizes, total)
-        before = total
         total = legs.rest + stay + sum(visits) + sum(wait)
         for k, visit in enumerate(visits):
             gone, sure = total - visit - wait[k], known + all_least - legs.least[k]
@@ -444,8 +447,11 @@ def _halving(
             new = until_polled(gone - legs.early[k], gone - sure, legs.gaps[k], first) - legs.early[k]
             total += (new - wait[k]) / 2.0
             wait[k] = (new + wait[k]) / 2.0
-        if abs(total - before) < 1e-10 * total:
-            break
+        past.append([total, *wait])
+        for period in range(1, min(LONGEST_TURN, len(past) - 1) + 1):
+            if abs(total - past[-1 - period][0]) < (1e-10 if period == 1 else 1e-6) * total:
+                total, *wait = np.mean(past[-period:], axis=0).tolist()
+                return total, wait
     return total, wait
 
 
