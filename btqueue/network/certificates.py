@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-6
 """Relative error that an answer may have beyond the error that it states."""
+DEVIATIONS = 5.0
+"""Standard errors by which a sampled answer may be off: one in a million is further off by chance."""
 NO_SHARES = frozenset(
     {"delay_scv", "acknowledged_delay_scv", "transmissions_per_packet", "exchanges_per_event"}
 )
@@ -56,12 +58,15 @@ class Certificate(NamedTuple):
 
 
 def certify(scenario: Scenario, answer: Results | xr.Dataset) -> None:
-    """Make sure that an answer keeps all certificates; its residual is the tolerance.
+    """Make sure that an answer keeps all certificates.
+
+    The tolerance is its residual; of a sampled answer, whose residual is a standard error, five of them.
 
     Raises:
         ImpossibleAnswer: the answer breaks one of them.
     """
-    slack = ROUNDING + float(answer.attrs.get("residual", 0.0))
+    errors = DEVIATIONS if answer.attrs.get("sampled") else 1.0
+    slack = ROUNDING + errors * float(answer.attrs.get("residual", 0.0))
     broken = [one for one in certificates(scenario, answer) if is_broken(one, slack)]
     if broken:
         worst = max(broken, key=lambda one: one.value / one.bound if one.bound > 0 else np.inf)

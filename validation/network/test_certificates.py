@@ -94,6 +94,7 @@ def test_the_error_that_an_answer_tells_of_itself_is_allowed_for():
     certify(PICONET, answer(goodput_kbps=160.6).assign_attrs(residual=0.004))
     with pytest.raises(ImpossibleAnswer):
         certify(PICONET, answer(goodput_kbps=160.8).assign_attrs(residual=0.004))
+    certify(PICONET, answer(goodput_kbps=160.6).assign_attrs(residual=0.001, sampled=True))  # a standard error
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.1])
