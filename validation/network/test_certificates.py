@@ -94,7 +94,8 @@ def test_the_error_that_an_answer_tells_of_itself_is_allowed_for():
     certify(PICONET, answer(goodput_kbps=160.6).assign_attrs(residual=0.004))
     with pytest.raises(ImpossibleAnswer):
         certify(PICONET, answer(goodput_kbps=160.8).assign_attrs(residual=0.004))
-    certify(PICONET, answer(goodput_kbps=160.6).assign_attrs(residual=0.001, sampled=True))  # a standard error
+    sampled = {"residual": 0.001, "sampled": True}  # the residual is a standard error
+    certify(PICONET, answer(goodput_kbps=160.6).assign_attrs(sampled))
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.1])
