@@ -120,6 +120,8 @@ class Laws:
         self.passing: dict[int, Vector] = {}
         self.held_s: dict[int, dict[tuple[int, int], float]] = {}  # by jitters on the way of a flow
         self.bunches = np.ones(flows)  # mean number of segments that come at once to the slowest station
+        # from one relayed segment of a flow to the next in a busy path; waits of their acknowledgements (s)
+        self.period_s = np.zeros((flows, 2))
         self.held_share = np.zeros(flows)  # share of a window that waits for its own bunches
         self.each_s = np.zeros((2, flows, len(self.names)))  # service of segments and acknowledgements
         for f, flow in enumerate(network.flows):
@@ -868,6 +870,7 @@ class Laws:
                 default=(0.0, 0.0),
             )
             self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
+            message_s = self._behind_message(f, float(forth[f].max(initial=0.0)), float(base[f]))
             if flow.behind_s is not None:
                 queue = queues.own(f, float(base[f]), quiet)
                 mine[f] = flow.behind_s + (queue.of_others if queue else 0.0)
@@ -876,9 +879,12 @@ class Laws:
             first = transport.before(flow) or transport.ahead_of_sample(flow)
             waiting = float(mine[f] + transport.before(flow) * slowest)
             self.queues[f] = transport.Queue(float(rate[f]), slowest, waiting)
-            mine[f] += first * (slowest if flow.more else longer)
+            mine[f] += message_s or first * (slowest if flow.more else longer)
             others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
+            if queue is not None and message_s > 0.0:
+                own_s, rest = queue.wait - queue.of_message, queue.rest + message_s
+                queue = queue._replace(wait=own_s, of_message=0.0, fixed=0.0, rest=rest)
             if queue is not None and queue.within(inf) > mine[f]:
                 others[f] += longest
                 found[f], mine[f] = queue, queue.within(inf)
@@ -886,6 +892,79 @@ class Laws:
         self.queues, self.waits = [self.queues[f] for f in like], self.waits[like]
         found = {f: found[first] for f, first in enumerate(like.tolist()) if first in found}
         return others[like], mine[like], found
+
+    def _behind_message(self, f: int, slowest_s: float, lone_s: float) -> float:
+        """Return the mean wait of a segment behind its message, if several links pass it on (s).
+
+        Links of a piconet, and legs of a bridge, take turns: a segment follows another one after a visit to
+        each of them, a *period*. Segments that fit into one visit go on together. Segments beyond a window
+        leave with its acknowledgements. Of 100 random piconets whose segments fill their visits 96 were
+        right, of 45 others 31 (up to 15 % off); over bridges they were 11 % off in the median.
+
+        Args:
+            f: number of the flow.
+            slowest_s: longest service of a segment of the flow at a resource.
+            lone_s: round trip of a lone segment.
+        """
+        links, flow, network = self.links, self.network.flows[f], self.network
+        self.period_s[f] = 0.0
+        relayed = sum(visit.kind == "port" for visit in flow.forth) > 1
+        if not relayed or flow.protocol != "tcp" or links.endless[f] or flow.acks < 1.0:
+            return 0.0
+        # an acknowledgement takes the place of NULL or POLL beside the next segment
+        work = links.by_link(links.each[:, f].sum(axis=0) - 2.0 * links.frames[1, f]) * SLOT_S / links.share
+        frames = np.maximum(links.by_link(links.frames[0, f]), 1.0)
+        load = np.maximum(links.load - self.rates[f] * work, 0.0)  # of other flows
+        fits, period = links.limit / frames, slowest_s
+        for number in set(links.piconet[work > 0.0].tolist()):
+            here, piconet = links.piconet == number, network.piconets[number]
+            polls = piconet.idle_polls * (piconet.members - np.count_nonzero(work[here]))
+            polls *= EMPTY * SLOT_S * float(np.ceil(1.0 / fits[here]).max())
+            spare = max(1.0 - float(load[here].sum()), 1.0 - NEARLY)
+            period = max(period, (float(work[here].sum()) + polls) / spare)
+        window, room = transport.let_out(flow), float(fits[work > 0.0].min())
+        count = min(max(flow.batch, 1.0), window)
+        group = min(max(float(int(room + 1e-9)), 1.0), count)
+        found, late_s = (
+            self._answers_behind(flow, work * np.minimum(fits, 1.0), work / frames, segments / group)
+            for segments in (count, window)
+        )
+        self.period_s[f] = period, late_s
+        if count <= 1.0 or flow.more > 0.0 or (network.bridges and room < 1.0):
+            return 0.0
+        found += period * (count + group - 2.0) / 2.0
+        return found + (1.0 - count / max(flow.batch, 1.0)) * (max(count * period - lone_s, late_s) - found)
+
+    def _answers_behind(self, flow: Flow, visit_s: Vector, frame_s: Vector, groups: float) -> float:
+        """Return the mean wait of acknowledgements for the segments behind theirs (s).
+
+        An acknowledgement that a visit with data carries is at the next station when the visit ends. Before,
+        it waits for visits to the other links of its piconet, or until a bridge is back from its other leg.
+        At each further bridge one segment more has to follow.
+
+        Args:
+            flow: of several links.
+            visit_s: time of a visit with a segment, (links,).
+            frame_s: time of one of its frames, (links,).
+            groups: of segments of a message, each in one visit.
+        """
+        links, network, total, passed, before, carried = self.links, self.network, 0.0, 1.0, -1, False
+        for visit in flow.back:
+            if visit.kind != "port":
+                before, carried = -1, False
+                continue
+            link, port = int(links.port_link[visit.index]), network.ports[visit.index]
+            here, central = links.piconet == port.piconet, network.piconets[port.piconet].central_bridge
+            alike = central < 0 and bool((links.bridge[here] < 0).all())
+            others = here if alike else (links.bridge == central) & (central >= 0)
+            if before < 0 <= port.bridge:
+                others = (links.bridge == port.bridge) | (links.piconet == network.bridges[port.bridge].own)
+            waits = visit_s[others].sum() - visit_s[link] * others[link]
+            waits = visit_s[before] - frame_s[before] if carried else waits
+            total += max(1.0 - passed / groups, 0.0) * float(waits)
+            passed, before = passed + (port.bridge >= 0 and port.up), link
+            carried = alike or central >= 0 or port.bridge >= 0
+        return total
 
     def _less_before_layers(self, sends: Vector, answers: Vector, ahead: Vector, own: Matrix) -> None:
         """Take the waits at the neighbours of layers of hosts from the waits at these layers.
@@ -942,10 +1021,15 @@ class Laws:
         """
         if queue is not None:
             slower = queue._replace(turn=max(queue.turn, turn))
-            return lambda window, lone: slower._replace(trip=lone).within(window, tokens)
-        window = self.network.flows[f].window
-        both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
-        return lambda window, lone: self.own_wait(f, window, lone, both)
+            found = lambda window, lone: slower._replace(trip=lone).within(window, tokens)  # noqa: E731
+        else:
+            window = self.network.flows[f].window
+            both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
+            found = lambda window, lone: self.own_wait(f, window, lone, both)  # noqa: E731
+        period, late = self.period_s[f].tolist()
+        if period == 0.0:
+            return found
+        return lambda window, lone: min(found(window, lone), max(window * period - lone, late))
 
     def fades(
         self, rate: Vector, sent: Vector, forth: Matrix, base: Vector, *, waits: bool
