@@ -180,7 +180,7 @@ def check_answer(
         InvariantViolated: the simulator's counts are inconsistent (a bug).
     """
     seconds = (events or EVENTS) / _events_per_second(scenario)
-    own_s = _own_length(scenario)
+    own_s = own_length(scenario)
     if own_s * FEWEST > seconds:
         return Check()
     first_s = max(FIRST_SHARE * seconds, FEWEST * own_s)
@@ -197,7 +197,7 @@ def _round(scenario: Scenario, theory: Mapping[str, Estimate], seconds: float, t
     from btqueue.simulator import simulate
 
     changes: dict[str, Any] = dict(PLAIN)
-    if own_s := _own_length(scenario):
+    if own_s := own_length(scenario):
         changes["run.replications"] = int(seconds / own_s)
     else:
         length_s = seconds / REPLICATIONS
@@ -239,7 +239,7 @@ def _events_per_second(scenario: Scenario) -> float:
         length_s = min(10.0 * length_s, longest_s)
 
 
-def _own_length(scenario: Scenario) -> float:
+def own_length(scenario: Scenario) -> float:
     """Return how long a replication must be (s); 0 where it may have any length."""
     late = any(scenario.of_flow(flow.spec).traffic.start_s > 0.0 for flow in topology(scenario).flows)
     if not (scenario.traffic.load_schedule or scenario.files or late):

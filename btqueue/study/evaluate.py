@@ -35,7 +35,7 @@ PRECISION, TIMES, FIRST = 0.02, {"rtt_s": 0.05, "session_time_s": 0.05}, 4
 """Relative half-widths of the intervals of goodput and times at which a simulation in place of theory stops,
 and the replications after which it first looks."""
 MORE = 4
-"""Most replications of such a simulation, as a multiple of what the scenario's own `run` asks for."""
+"""How many times as long its runs are, or as many, where those of the scenario's own `run` are not enough."""
 
 
 @dataclass(frozen=True)
@@ -188,29 +188,50 @@ def theory_or_simulation(
 
 
 def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) -> Results:
-    """Simulate until goodput is known to `PRECISION` and times to `TIMES`, or for `MORE` than `run` asks for.
+    """Simulate until goodput is known to `PRECISION` and times to `TIMES`.
 
-    Where `run` asks for a precision, times are not looked at.
+    Where the replications of `run` (or `FIRST`) are not enough, or its runs are too short by the simulator's
+    tests, they are played again, warm-up and measurement `MORE` times as long: more runs of the same length
+    would repeat the error of their start. A warning says so. Runs of loads that change with time, of flows
+    that begin late and of recordings keep their length; there are up to `MORE` times as many. Where `run`
+    asks for a precision, its runs are played as they are, and times are not looked at.
 
     Raises:
         ScenarioError: the simulator does not cover the scenario.
     """
     from btqueue.simulator import simulate
+    from btqueue.simulator.statistics.doubts import TooShort
+    from btqueue.study.checked_answers import own_length
 
-    run = scenario.run
-    short = {
+    run, why = scenario.run, ""
+    first = {
         "run.replications": min(FIRST, run.replications),
         "run.precision": max(PRECISION, run.precision or 0.0),
     }
-    most = MORE * run.replications if run.precision is None else None
-    results = simulate(scenario.changed(short), threads=threads, most=most)
-    while most is not None:
-        done = int(results.sizes["replication"])
-        wanted = min(most, max(replications_for_times(results), done))
-        if done == wanted or results.attrs["finished"] < results.attrs["wanted"]:
+    if run.precision is not None:
+        return simulate(scenario.changed(first), threads=threads)
+    fixed, again = own_length(scenario) > 0.0, first
+    most = run.replications * MORE if fixed else max(run.replications, FIRST)
+    while True:
+        results = simulate(scenario.changed(again), threads=threads, most=most)
+        attrs, done, wanted = (
+            results.attrs,
+            int(results.sizes["replication"]),
+            replications_for_times(results),
+        )
+        if attrs["finished"] < attrs["wanted"]:
             break
-        again = scenario.changed({**short, "run.replications": wanted})
-        results = simulate(again, threads=threads, most=most)
+        if done < min(wanted, most):
+            again = {**first, "run.replications": min(wanted, most)}
+            continue
+        doubt = next((one for one in attrs["warnings"] if isinstance(one, TooShort)), "")
+        if why or fixed or not (doubt or wanted > done or attrs["relative_half_width"] > PRECISION):
+            break
+        again, why = first, doubt or f"{done} replications were not enough"
+        warmup_s = run.warmup_s if run.warmup_s == "auto" else MORE * run.warmup_s
+        scenario = scenario.changed({"run.duration_s": MORE * run.duration_s, "run.warmup_s": warmup_s})
+    if why:
+        attrs["warnings"].append(f"runs and warm-up are {MORE} times as long as run asks for: {why}")
     return results
 
 

@@ -9,6 +9,7 @@ import xarray as xr
 from thesis import thesis
 
 from btqueue.scenario.metrics import Results, Variable
+from btqueue.simulator.statistics.doubts import TooShort
 from btqueue.study import Estimate
 from btqueue.study import checked_answers as checks
 from btqueue.study.checked_answers import Check, Difference, check_answer, in_words, places_of, spread_out
@@ -173,22 +174,41 @@ def test_a_checked_sweep_is_the_same_however_it_is_run_and_another_than_an_unche
     assert json.loads(kept.attrs["sweep"]) != json.loads(plain.attrs["sweep"])
 
 
-@pytest.mark.parametrize(("spread", "least", "most"), [(0.0, 4, 4), (0.1, 5, 39), (0.5, 40, 40)])
-def test_a_point_is_simulated_until_times_are_known_or_four_times_as_long_as_its_run(
-    engines, spread, least, most
+STEPS = {"traffic.load_schedule": ({"at_s": 100.0, "load_kbps": 5.0},)}
+
+
+@pytest.mark.parametrize(
+    ("spread", "doubt", "keys", "least", "most", "longer"),
+    [
+        (0.0, "", {}, 4, 4, 1),
+        (0.0, "nothing random happened", {}, 4, 4, 1),
+        (0.0, TooShort("the warm-up is too short"), {}, 4, 4, 4),
+        (0.05, "", {}, 5, 10, 1),
+        (0.5, "", {}, 10, 10, 4),
+        (0.5, "", STEPS, 40, 40, 1),
+    ],
+)
+def test_runs_that_are_too_few_or_too_short_are_played_again_four_times_as_long(
+    engines, spread, doubt, keys, least, most, longer
 ):
+    """Runs with changes at given times keep their length: there are four times as many."""
+    played = []
+
     def simulate(scenario, **limits):
+        played.append((scenario.run.duration_s, scenario.run.warmup_s))
         count = scenario.run.replications
         noise = np.random.default_rng(1).normal(0.0, spread, 40)[:count, np.newaxis]
         values = {"goodput_kbps": np.full((count, 1), 50.0), "rtt_s": 0.2 * (1.0 + noise)}
-        attrs = {"finished": count, "wanted": count}
+        attrs = {"finished": count, "wanted": count, "relative_half_width": 0.0, "warnings": [doubt]}
         return xr.Dataset({name: (("replication", "flow"), one) for name, one in values.items()}, attrs=attrs)
 
     engines.simulator.simulate = simulate
-    rtt = simulated_to_precision(thesis().with_(run__replications=10))["rtt_s"].values.mean(axis=1)
-    assert least <= len(rtt) <= most
-    half_width = 2.0 * rtt.std(ddof=1) / len(rtt) ** 0.5
-    assert (half_width <= 0.05 * rtt.mean()) == (spread < 0.5)
+    scenario = thesis().changed({"run.replications": 10, **keys})
+    found = simulated_to_precision(scenario)
+    assert least <= found.sizes["replication"] <= most
+    assert played[-1] == (longer * scenario.run.duration_s, longer * scenario.run.warmup_s)
+    said = [one for one in found.attrs["warnings"] if "4 times as long as run asks for" in one]
+    assert len(said) == (longer > 1)
 
 
 def test_a_goodput_beside_a_simulated_0_is_said_in_words():

@@ -31,13 +31,17 @@ NEGLIGIBLE = 1e-3
 """Share of a mean that no interval has to resolve."""
 
 
+class TooShort(str):
+    """A doubt that longer runs, with a longer warm-up, may remove."""
+
+
 def doubts(
     results: Results, scenario: Scenario, halves: Mapping[str, np.ndarray], drained: np.ndarray
 ) -> list[str]:
     """Return the doubts about the intervals, as sentences.
 
-    They are answers without randomness, flows without an observation in some replications, and runs that are
-    too short for their metrics. The tests on the data together are wrong in at most `FALSE_ALARMS` of the
+    They are answers without randomness, phases that last for a whole run, and runs that are too short for
+    their metrics (`TooShort`). The tests on the data together are wrong in at most `FALSE_ALARMS` of the
     answers with long runs. No test can see a state that no replication was in.
 
     Args:
@@ -47,9 +51,10 @@ def doubts(
         drained: data delivered that had been sent before the measurement, less the data under way at its end,
             in kbit/s, shape (replications, flows).
     """
+    backs_off = look_for_backoff(results, scenario)
     if fixed := without_randomness(results):
-        ends = look_for_ends(results, drained, NEGLIGIBLE)
-        return [fixed, *([ends] if ends else [])]
+        found = [look_for_ends(results, drained, NEGLIGIBLE), backs_off]
+        return [fixed, *(TooShort(doubt) for doubt in found if doubt)]
     names = [name for name in WATCHED_METRICS if name in results.metrics and name in halves]
     whole = {name: mean_of_known(results.metrics[name].values) for name in names}
     pairs = {name: halves[name] for name in names}
@@ -58,13 +63,14 @@ def doubts(
         tests.remove(look_for_trends)  # there is one, by design
     alarms = FALSE_ALARMS / (len(tests) * len(names) + 1)
     certain = 0.0 if scenario.traffic.load_schedule else alarms
+    phases = look_for_phases(results) if has_phases(scenario) else ""
     found = [
         look_for_ends(results, drained, VISIBLE_ENDS, certain),
         look_for_gaps(results),
-        look_for_phases(results) if has_phases(scenario) else "",
+        backs_off,
         *(test(pairs, whole, alarms) for test in tests),
     ]
-    return [warning for warning in found if warning]
+    return [*([phases] if phases else []), *(TooShort(doubt) for doubt in found if doubt)]
 
 
 def has_phases(scenario: Scenario) -> bool:
@@ -112,6 +118,26 @@ def look_for_gaps(results: Results) -> str:
     return about(
         found,
         "replications in which a flow has no observation ({}) do not count in the mean: simulate longer",
+    )
+
+
+def look_for_backoff(results: Results, scenario: Scenario) -> str:
+    """Look for flows that get nothing in any replication, and whose timers may still double when they end.
+
+    A timer has doubled to `max_rto_s` within twice this time; until then timeouts become ever rarer.
+    """
+    if scenario.run.warmup_s == "auto" or "timeouts_per_s" not in results.metrics:
+        return ""
+    goodput, timeouts = (results.metrics[name].values for name in ("goodput_kbps", "timeouts_per_s"))
+    silent = np.flatnonzero(((goodput == 0.0) & (timeouts > 0.0)).all(axis=0))
+    flows = topology(scenario).flows
+    senders = [scenario.of_flow(flows[number].spec).transport for number in silent]
+    end_s = 2.0 * max((one.max_rto_s for one in senders if one.rto_backoff), default=0.0)
+    if scenario.run.warmup_s >= end_s:
+        return ""
+    return (
+        f"a flow gets nothing, and its timer doubles for up to {end_s:g} s, longer than the warm-up: its "
+        "timeouts are rarer in the long run"
     )
 
 

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 import btqueue as bt
 from btqueue.baseband.voice import VOICE_PERIOD_SLOTS, VoiceLinks
 from btqueue.simulator.records.conventions import NEVER, SECOND, SLOT, UNLIMITED
+from btqueue.simulator.records.packets import ACK, DATA
+from btqueue.simulator.traces import trace
+from btqueue.simulator.traces.trace_files import record
 
 RESERVATIONS = {"none": (0, 0), "1 HV3": (6, 2), "2 HV3": (6, 4), "1 HV2": (4, 2)}
 NO_ROOM = {"3 HV3": (6, 6), "2 HV2": (4, 4), "1 HV1": (2, 2)}
@@ -156,6 +159,32 @@ def test_polls_of_idle_links_take_further_gaps_and_no_link_starves(members):
     gaps = 9.5 * (1.0 + (members // 2) / 5.0)
     simulated = float(bt.simulate(scenario)["goodput_kbps"].mean())
     assert simulated == pytest.approx(1460 * 8e-3 / (gaps * 6 * 625e-6), rel=0.005)
+
+
+def test_a_segment_beside_a_call_and_an_idle_link_slot_by_slot():
+    """By hand: the gaps are slots 2 to 5 of every 6, and a DH3 packet with its answer fills one.
+
+    A window of one segment of nine packets, in visits of five. Gaps 0 to 4: the first visit. Gap 5: the idle
+    link is polled in two slots, and the next DH3 packet does not fit into the two that are left. Gaps 6 to 9:
+    the last four packets. Gap 10: the acknowledgement of 44 bytes answers the POLL as a DH3 packet, the fifth
+    frame of the visit, from slot 63 to 65. Gap 11: the idle link. The next segment begins in slot 74, 12 gaps
+    behind the last, so a round trip is 72 slots of 625 microseconds. A central that spends the rest of gap 5
+    on POLL and passes on meets the same rest in every gap: packet 6 is never sent.
+    """
+    keys = {
+        "link.packets": ["DH3", "DH1"], "polling.limit": 5, "traffic.message_bytes": 1460,
+        "transport.receive_window_segments": 1, "transport.mss_bytes": 1460, "transport.delayed_ack": False,
+    }  # fmt: skip
+    scenario = download_beside_voice("HV3", "basic", 2).changed(keys)
+    sent: list[tuple[int, int]] = []
+    record(scenario.with_(run__duration_s=0.1, run__warmup_s=0), more=[
+        lambda log: sent.extend(
+            (int(one.kind), int(one.time) // SLOT) for one in log if one.event == trace.PACKET_TRANSMITTED
+        )
+    ])  # fmt: skip
+    round_trip = [(DATA, 6 * gap + 2) for gap in (0, 1, 2, 3, 4, 6, 7, 8, 9)] + [(ACK, 63)]
+    assert sent[:20] == round_trip + [(kind, slot + 72) for kind, slot in round_trip]
+    assert bt.simulate(scenario)["rtt_s"].values == pytest.approx(72 * SLOT / SECOND)
 
 
 @pytest.mark.parametrize(

@@ -167,6 +167,17 @@ def test_runs_without_warm_up_are_warned_of():
     assert any("the warm-up is too short" in warning for warning in warnings)
 
 
+@pytest.mark.parametrize(("warmup_s", "least"), [(30.0, 1.2), (128.0, 1.0)])
+def test_a_flow_that_gets_nothing_has_fewer_timeouts_once_its_timer_has_doubled(warmup_s, least):
+    """On a radio that carries nothing a timer expires every 64 s in the end, 400 s hold 6 or 7 of them."""
+    radio = {"radio.model": "constant", "radio.per": 1.0, "link.arq": "none", "traffic.source": "greedy"}
+    run = {"run.duration_s": 400.0, "run.warmup_s": warmup_s, "run.replications": 2}
+    found = simulate(thesis().changed(radio | run))
+    warned = any("its timer doubles for up to 128 s" in one for one in found.attrs["warnings"])
+    assert warned == (warmup_s < 128.0)
+    assert (found["timeouts_per_s"].values * 64.0 >= least * 0.9).all()
+
+
 @pytest.mark.parametrize("source", ["periodic", "poisson"])
 def test_quantiles_of_constant_phases_are_named_as_means_over_phases(source):
     """A bound of 200 ms on the 95 % quantile held for an interval of 250 ms, where 22 % of runs exceed it."""

@@ -87,7 +87,8 @@ def test_simulated_slopes_are_secants_over_a_tenth_of_the_key_to_both_sides(engi
 
     def cubed(scenario: Scenario, **_: Any) -> xr.Dataset:
         goodput = np.array([[1.0], [2.0], [3.0]]) + scenario.value_of(key) ** 3
-        about = {"answered_by": "simulation"}
+        about = {"answered_by": "simulation", "finished": 3, "wanted": 3, "warnings": []}
+        about |= {"relative_half_width": 0.0}
         return xr.Dataset({"goodput_kbps": (("replication", "flow"), goodput)}, attrs=about)
 
     engines.network.solve, engines.simulator.simulate = Mock(side_effect=engines.network.NoConvergence), cubed
