@@ -87,6 +87,11 @@ def settled(
         threshold: slow-start threshold (segments).
         every: segments of an acknowledgement.
         delay: after which a single segment is acknowledged.
+
+    A lone link: of four segments one is in service, and three wait, which is beta.
+
+    >>> settled(1.0, (1.0, 3.0, 1.0), opens=1, window=44)
+    (4.0, True)
     """
     sender = Vegas(bounds, opens, threshold)
     flying: deque[tuple[float, float]] = deque()  # when sent, and when it comes round
