@@ -338,7 +338,7 @@ def delays(network: Network, point: Point, overflow: dict[int, transport.Law]) -
             own = point.own[f](inf, lone) - port.rest if port else point.own_stray[f]
             stations = {laws.number[visit.kind, visit.index] for visit in flow.forth}
             behind = sum(point.wait[r] for r in stations)  # windows of other flows that fill a station
-            found[f] = point.there[f] + laws.waits[f] + own + behind
+            found[f] = point.there[f] + laws.waits[f] + own + behind + flow.at_sender_s
     return found
 
 

@@ -7,7 +7,7 @@ visit stations on the way forth, and their acknowledgements on the way back.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -294,13 +294,15 @@ class Piece(NamedTuple):
 
 
 class InEvents(NamedTuple):
-    """A flow and its acknowledgements among connection events; times as in `Flow`, in s."""
+    """A flow and its acknowledgements, each for `every` segments, among connection events; as in `Flow`."""
 
     forth: Visits
     back: Visits
+    every: float
     late_s: float = 0.0
     soon_s: float = 0.0
     released: float = 0.0
+    at_sender_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -338,6 +340,7 @@ class Flow:
         soon_s: how much shorter the round trip of a segment is that an acknowledgement lets out, as it goes
             in the same event.
         released: share of these segments.
+        at_sender_s: wait for an anchor point of segments for which a window has no room.
     """
 
     source: str
@@ -368,6 +371,7 @@ class Flow:
     late_s: float = 0.0
     soon_s: float = 0.0
     released: float = 0.0
+    at_sender_s: float = 0.0
 
     @property
     def pairs(self) -> float:
@@ -553,6 +557,8 @@ class _Builder:
             for index, piconet in enumerate(self.plan.piconets):
                 for member in range(len(piconet.members)):  # idle links have events, too
                     self._anchored(index, member)
+            if self._shades(flows):
+                flows = tuple(self._flow(flow, number) for number, flow in enumerate(self.plan.flows))
             return Network(
                 (), (), (), tuple(self.wire_list), (), flows, self.scenario.network.relay,
                 tuple(wire for _, wire in self.turns.values()), traits(self.scenario),
@@ -758,6 +764,23 @@ class _Builder:
         full = price <= self.bucket_list[self._bucket(port)].depth
         return full and self.scenario.transport.protocol == "tcp"
 
+    def _shades(self, flows: tuple[Flow, ...]) -> bool:
+        """Let links miss events beside exchanges longer than reservations; return whether any link does."""
+        before, links, own = dict(self.anchored), self._stations(), defaultdict[int, list[Any]](list)
+        for flow in flows:
+            first = flow.forth[0].pdus
+            back = flow.back if not first or first.window == inf else ()  # else they are among its exchanges
+            for visit, acks in [*((one, 1.0) for one in flow.forth), *((one, flow.acks) for one in back)]:
+                if visit.pdus:
+                    own[visit.index].append((visit.pdus, links[visit.index][1], acks * flow.load))
+        for index, piconet in enumerate(self.plan.piconets):
+            here = [(index, member) for member in range(len(piconet.members))]
+            found = [(link, own[down] + own[up]) for link, down, up in (self.anchored[one] for one in here)]
+            if not any(station.drifts or max(station.beside) for station, _ in found):
+                for one, station in zip(here, anchors.shaded(found), strict=True):
+                    self.anchored[one] = (station, *self.anchored[one][1:])
+        return self.anchored != before
+
     def _bucket(self, port: int) -> int:
         if port not in self.buckets:
             control = self.scenario.flow_control
@@ -813,7 +836,7 @@ class _Builder:
         def at_anchors(sizes: Sequence[tuple[float, float]], beside: float, held: float) -> InEvents:
             forth = self._visits(route, sizes, beside)
             if not self.low_energy:
-                return InEvents(forth, behind)
+                return InEvents(forth, behind, every)
             size = round(sum(size * share for size, share in sizes))
             return self._in_events(own, route, forth, behind, load, every, size, held)
 
@@ -865,7 +888,7 @@ class _Builder:
         times: Any = ()
         if self.low_energy:
             held = sum(share * often for share, often, _ in kinds)
-            forth[0], behind, *times = at_anchors(parts, float(ack) if queued else 0.0, held)
+            forth[0], behind, every, *times = at_anchors(parts, float(ack) if queued else 0.0, held)
         layer_s = max(transport.ip_delay_s, own.link.l2cap_delay_s)
         window = float(transport.receive_window_segments) if transport.protocol == "tcp" else inf
         if transport.send_buffer_segments is not None and transport.protocol == "tcp":
@@ -1039,22 +1062,22 @@ class _Builder:
         alone = len(route) == 1 and counts == (1, 0) and late_s == 0.0
         pdus = forth[0].pdus if alone and back else None
         if transport.protocol == "tcp" and pdus is not None:
-            return self._of_a_window(own, forth[0], back[0], load, size, held)
+            return self._of_a_window(own, forth[0], back[0], load, size, held, every)
         share = 0.0 if load == inf and all(hop.kind == "bluetooth" for hop in route) else 0.5
         forth = self._until_anchors(forth, share, load if load < inf else 0.0)
         answered = share == 0.0 and transport.receive_window_segments > every
-        return InEvents(forth, self._until_anchors(back, 0.0 if answered else 0.5, 0.0))
+        return InEvents(forth, self._until_anchors(back, 0.0 if answered else 0.5, 0.0), every)
 
     def _of_a_window(
-        self, own: Scenario, data: Visit, ack: Visit, load: float, size: int, held: float
+        self, own: Scenario, data: Visit, ack: Visit, load: float, size: int, held: float, together: float
     ) -> InEvents:
         """Return a TCP flow that has the exchanges of a link alone.
 
         Its service is the time of a segment among the exchanges of a full window. Of a source with pauses
         segments that wait at an anchor point are a burst, of a Poisson number. A segment that an
         acknowledgement lets out has no wait for an anchor point: it goes in the same event, or in the next
-        one if that acknowledgement closes its event. A segment for which the window has no room has the round
-        trip of a full window.
+        one if that acknowledgement closes its event. A window has room for a share of the segments that are
+        not acknowledged, and the rest waits at the sender.
         """
         transport, (station, up) = own.transport, self._stations()[data.index]
         pdus, answer = anchors.pdus_of(self.scenario, [(size, 1.0)]), ack.pdus or anchors.NO_PDUS
@@ -1072,33 +1095,51 @@ class _Builder:
         cycle = anchors.exchanges_of(station, lone, up)
         service_s = station.service_s(pdus, station.events(pdus, up=up))
         again_s = max(station.service_s(lone, station.events(lone, up=up)) - there_s - alone_s, 0.0)
-        late_s = timed_s = 0.0
+        timer_s = late_s = timed_s = 0.0
         if every > 1:  # after its timer an acknowledgement waits for an anchor point
             timer_s = transport.ack_delay_s / (2.0 if transport.ack_clock == "tick" else 1.0)
-            late_s = ceil((there_s + timer_s) / period_s) * period_s - there_s - timer_s - alone_s
+            asleep_s = period_s * (1 + own.le.latency * up)  # a peripheral that waits for it has no data
+            late_s = ceil((there_s + timer_s) / asleep_s) * asleep_s - there_s - timer_s - alone_s
+            if load == inf and service_s >= timer_s:
+                together = 1.0  # the timer expires before the next segment is across
             if window < every:  # each one waits for the timer; the answer of the receiver counts it, too
                 timed_s, again_s = timer_s + late_s, period_s * bool(cycle.closes[cycle.answered].any())
                 service_s = max(service_s, (there_s + timed_s + alone_s + again_s) / window)
         visit = data._replace(service_s=service_s, delay_s=there_s - service_s, pdus=pdus)
         ack = ack._replace(service_s=0.0, delay_s=-timed_s)
         if load * service_s >= 1.0:
-            return InEvents((visit._replace(delay_s=0.0),), (ack,), late_s)
+            return InEvents((visit._replace(delay_s=0.0),), (ack,), together, late_s)
         (visit,) = self._until_anchors((visit,), 0.5, load)
         come = load * (1.0 - held) * station.listens_s / max(station.taken, 1e-9)
         back_s = station.answered_s(lone, come, window, up=up)
+        clock_s = max(timer_s + late_s, 0.0) * (1 < every <= window and not shares_segments(own))
+        run_s = station.run_s(pdus._replace(window=inf), up=up)
+        random_s = -np.expm1(-load * clock_s) / load  # until the next segment; in the law of receivers, too
+        if run_s > 0.0:  # acknowledgements wait for the last credits
+            back_s += run_s * anchors.until_run_ends(load * run_s, int(window), clock_s / run_s) - random_s
         trip_s = visit.delay_s + service_s + back_s
         soon_s = trip_s - there_s - alone_s - again_s
         trip_s -= held * soon_s
-        low, high, full_s = 0.0, 1.0, window * service_s - timed_s
-        for _ in range(20):  # the share of segments for which the window has no room
-            share = (low + high) / 2.0
-            under_way = load * (trip_s + share * (full_s - trip_s) + timed_s)
-            low, high = (share, high) if anchors.no_room(window, under_way) > share else (low, share)
-        forth_s = trip_s + low * (full_s - trip_s) - back_s
-        visit = visit._replace(
-            delay_s=forth_s - service_s, cycle_s=visit.cycle_s * (1.0 - held) * (1.0 - low)
-        )
-        return InEvents((visit,), (ack._replace(delay_s=back_s),), late_s, soon_s, held)
+        use = load * service_s
+        wait_s = use * service_s / (2.0 * (1.0 - use))
+        share, last_s = station.with_room(pdus, load, service_s, back_s + random_s / 2.0, clock_s, up=up)
+        longest_s = trip_s - station.beyond_wire_s(pdus, load, service_s, up=up)
+        low, high, most_s = 0.0, longest_s, (trip_s + wait_s + timed_s) * share - timed_s
+        if clock_s:  # the first segment of an acknowledgement is timed
+            most_s += (last_s / 2.0 - random_s + -window % every * service_s) * (1.0 - share)
+        elif window == 1.0:  # a queue whose first service is another one
+            first_s = longest_s + timed_s
+            most_s = first_s * (1.0 - use + load * service_s) / (1.0 - use + load * first_s) - timed_s
+        most_s = min(most_s, 0.999 * window / load - random_s)  # the window carries the load
+        decay, let_out = load * wait_s / (load * wait_s + use), ceil(window / every) * every - every + 1
+        for _ in range(20):  # the solver takes the waits that a window lets into the network
+            base_s = (low + high) / 2.0
+            queued_s = wait_s * (1.0 - decay ** max(let_out - max(base_s / service_s, 1.0), 0.0))
+            low, high = (base_s, high) if base_s + queued_s < most_s else (low, base_s)
+        cycle_s = visit.cycle_s * (1.0 - held) * base_s / trip_s
+        visit = visit._replace(delay_s=base_s - back_s - service_s, cycle_s=cycle_s)
+        ack = ack._replace(delay_s=back_s)
+        return InEvents((visit,), (ack,), together, late_s, soon_s, held, trip_s - base_s)
 
     def _stations(self) -> dict[int, tuple[anchors.Station, bool]]:
         """Return the link of each wire, and whether the wire is its direction up."""

@@ -1,6 +1,7 @@
 """The station of Bluetooth Low Energy: measured and calculated rows, limits, schedules of several links."""
 
 import json
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import btqueue as bt
-from btqueue.network.stations.anchors import no_room, schedule
+from btqueue.network.stations.anchors import schedule, until_run_ends
 from btqueue.scenario.expressions import parse_metric
 from btqueue.scenario.metrics import Results
 
@@ -192,6 +193,8 @@ WINDOWS = [
     (PING | {"transport.receive_window_segments": 4, "le.event_packets": 1}, 4 / 0.5, 0.5),
     # 0.2 s after the first event the timer expires, and the acknowledgement waits for the sixth one
     (PAIRS, 1 / 0.25, 0.25),
+    # a peripheral that skips three events meanwhile listens to every fourth one
+    (PAIRS | {"le.latency": 3}, 1 / 0.4, 0.4),
     # so it does from a peripheral, but closes its event before the next segment has come
     (PAIRS | {"network.flows": "downlink"}, 1 / 0.3, 0.3),
 ]
@@ -273,11 +276,15 @@ def test_segments_of_a_random_source_meet_anchor_points_as_in_the_simulator(chan
         assert float(found[metric].mean()) == pytest.approx(float(simulated[metric].mean()), rel=0.05)
 
 
-def test_segments_find_no_room_in_a_window_as_customers_wait_for_servers() -> None:
-    """M/M/1: the use. M/M/2 with one customer in service on average: a third."""
-    assert no_room(1.0, 0.3) == pytest.approx(0.3)
-    assert no_room(2.0, 1.0) == pytest.approx(1.0 / 3.0)
-    assert no_room(2.0, 3.0) == 1.0
+def test_acknowledgements_wait_until_no_segment_is_left_to_send() -> None:
+    """In a window of two the first of two segments waits a service, and the second one does not wait."""
+    second = 1.0 - exp(-0.5)
+    assert until_run_ends(0.5, 1, 0.0) == 0.0
+    assert until_run_ends(0.5, 2, 0.0) == pytest.approx(second / (1.0 + second))
+    # without end it is the rest of a busy period: the mean work of M/D/1, and what comes meanwhile
+    assert until_run_ends(0.5, 60, 0.0) == pytest.approx((1.0 + 0.5) * 0.5 / (1.0 - 0.5), rel=1e-4)
+    # two segments share an acknowledgement, and nearly each run is a lone one, which waits for the timer
+    assert until_run_ends(1e-9, 4, 3.0) == pytest.approx(3.0, rel=1e-6)
 
 
 def test_a_window_stands_only_while_no_timer_expires_between_its_segments() -> None:
@@ -311,3 +318,82 @@ def test_a_radio_that_changes_its_state_within_an_event_is_in_doubt() -> None:
     for stay_s, stands in ((2.0, True), (0.1, False)):
         keys = GREEDY | fading | {"radio.good_s": stay_s, "radio.bad_s": stay_s, "le.interval_s": 0.05}
         assert solved(keys).attrs["stands"] is stands
+
+
+LONG = {
+    **ONE, "le.transfer": "notifications", "traffic.source": "greedy", "traffic.message_bytes": 244,
+    "transport.mss_bytes": 244, "le.interval_s": 0.0075, "le.event_extension": False,
+}  # fmt: skip
+"""An exchange of 2,354 us, 244 bytes and an empty PDU, with 1M."""
+TAKES_TURNS = {"le.transfer": "coc", "le.credits": 1, "le.mps_bytes": 247, "network.flows": "downlink"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "missed"),
+    [
+        # others begin 1, 2, 3 and 4 ms later: the first two are missed, and so is the last one
+        ({"network.peripherals": 5, "le.event_length_s": 0.001}, [0.0, 1.0, 1.0, 0.0, 1.0]),
+        # with one credit a long exchange and a short one, which returns it, take turns
+        (TAKES_TURNS | {"network.peripherals": 2, "le.event_length_s": 0.001}, [0.0, 0.5]),
+        # an exchange of 16,872 us meets two further anchor points of its own link
+        ({"le.phy": "coded-s8", "le.event_length_s": 0.0075}, [2.0 / 3.0]),
+    ],
+)
+def test_an_exchange_longer_than_a_reservation_lets_others_miss_their_events(
+    changes: dict[str, Any], missed: list[float]
+) -> None:
+    found = solved(LONG | changes)
+    simulated = bt.simulate(bt.Scenario().changed(LONG | changes | SHORT_RUN))
+    for answer in (found["events_missed"], simulated["events_missed"].mean("replication")):
+        assert answer.values.tolist() == pytest.approx(missed, abs=0.01)
+    assert float(found["goodput_kbps"].mean()) == pytest.approx(
+        float(simulated["goodput_kbps"].mean()), rel=0.01
+    )
+
+
+def test_a_link_waits_behind_long_exchanges_of_another_one() -> None:
+    keys = LONG | {
+        "network.peripherals": 2, "le.event_length_s": 0.001, "traffic.source": "poisson",
+        "traffic.load_kbps": 90.0,
+    }  # fmt: skip
+    found, simulated = solved(keys), bt.simulate(bt.Scenario().changed(keys | SHORT_RUN))
+    assert found["delay_s"].values.tolist() == pytest.approx(
+        simulated["delay_s"].mean("replication").values.tolist(), rel=0.05
+    )
+
+
+def test_a_download_of_several_events_waits_for_those_that_the_peripheral_skips() -> None:
+    """Half an interval of its events, then two more of them, and its air time."""
+    keys = {
+        **ONE, "network.flows": "downlink", "le.transfer": "notifications", "le.event_packets": 1,
+        "le.payload_bytes": 27, "le.latency": 3, "traffic.message_bytes": 60, "transport.mss_bytes": 60,
+        "traffic.source": "poisson", "traffic.load_kbps": 0.01,
+    }  # fmt: skip
+    assert float(solved(keys)["delay_s"][0]) == pytest.approx(2.5 * 4 * 0.05, rel=0.01)
+
+
+def test_links_that_skip_every_second_event_share_the_time_of_a_central() -> None:
+    """Two of four reservations fit into an interval, and each link goes in every second one."""
+    keys = LONG | {
+        "network.peripherals": 4, "network.flows": "downlink", "le.event_length_s": 0.00375, "le.latency": 1,
+        "le.event_packets": 1,
+    }  # fmt: skip
+    for found in (solved(keys), bt.simulate(bt.Scenario().changed(keys | SHORT_RUN))):
+        assert float(found["goodput_kbps"].mean()) == pytest.approx(8e-3 * 244 / 0.015, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # 2.5 segments an event: the rest of the third one waits
+        {"le.event_packets": 5, "le.payload_bytes": 69, "traffic.load_kbps": 26.0},
+        # two errors in a row close an event, and the rest of it is lost
+        {"radio.model": "constant", "radio.ber": 1e-4, "le.interval_s": 0.1, "traffic.load_kbps": 200.0},
+    ],
+)
+def test_segments_left_behind_by_an_event_wait_as_in_the_simulator(changes: dict[str, Any]) -> None:
+    keys = {**ONE, "le.transfer": "notifications", "traffic.source": "poisson"} | changes
+    simulated = bt.simulate(bt.Scenario().changed(keys | SHORT_RUN | {"run.duration_s": 600.0}))
+    assert float(solved(keys)["delay_s"].mean()) == pytest.approx(
+        float(simulated["delay_s"].mean()), rel=0.05
+    )
