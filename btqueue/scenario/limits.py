@@ -138,15 +138,15 @@ def with_the_next(first: Bound, every: Iterable[Bound], kbps: float) -> list[Bou
 
 def together(
     scenario: Scenario, number: int, first: Bound, every: Sequence[Bound], trip_s: float, waiting: float,
-    times: Mapping[tuple[Kind, str], float], queues: Sequence[Mapping[Any, tuple[Kind, str]]],
+    active: float, times: Mapping[tuple[Kind, str], float], queues: Sequence[Mapping[Any, tuple[Kind, str]]],
     contending: Mapping[int, float],
 ) -> Bound:  # fmt: skip
     """Return the first limit of a flow of this number, with those that hold the flow together with it.
 
     Beside the timer losses are named. Beside a window the timer is named if the flow is `waiting` for it for
-    much of the time (a share), and stations that take much of the round trip (s): slots have the rest of it
-    behind `times` at others, with waits of delayed acknowledgements unless the window is a single segment.
-    Beside a station the window is named, or the load of datagrams, if other flows fill the same queue.
+    much of the time, and stations that take much of the time in round trips, for which the flow is `active`
+    (shares). Slots have what `times` at others leave, with the waits of delayed acknowledgements for a second
+    segment. Beside a station the window is named, or the load of datagrams, if other flows fill its queue.
     `queues` of each flow have their stations; `contending` has goodputs of flows whose load is not carried.
     """
     plan, kinds = topology(scenario), {one.kind for one in every}
@@ -157,14 +157,15 @@ def together(
     elif first.kind in ("window", "cwnd"):
         alone = t.delayed_ack and t.receive_window_segments == 1 < t.ack_every_segments
         parts = {**times, ("host", plan.nodes[flow.source]): 4.0 * (t.ip_delay_s + own.link.l2cap_delay_s)}
-        rest_s = trip_s - sum(parts.values()) - delays_s(plan, flow) - (t.ack_delay_s if alone else 0.0)
+        known_s = sum(parts.values()) + delays_s(plan, flow) + (t.ack_delay_s if alone else 0.0)
+        trip_s = max(trip_s, known_s)  # round trips of lost segments are not measured
         piconets = " and ".join(name for kind, name in stations if kind == "slots")
-        parts |= {("slots", piconets): rest_s} if piconets else {}
+        parts |= {("slots", piconets): trip_s - known_s} if piconets else {}
         also = [Bound("timer", math.nan)] if waiting >= TOGETHER else []
         also += [
             Bound(place[0], math.nan, place[1], share=part_s / trip_s)
             for place, part_s in parts.items()
-            if part_s >= TOGETHER * trip_s
+            if active * part_s >= TOGETHER * trip_s
         ]
     elif first.kind in STATIONS and number in contending and "cwnd" not in kinds:
         mine = {queue for queue, place in queues[number].items() if place == (first.kind, first.name)}

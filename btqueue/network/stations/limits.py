@@ -63,7 +63,7 @@ def bounds(
         for number, place in stations[f].items():
             mine = point.service[f, number] if place[0] == "outside" else 0.0
             times[place] += mine / max(1.0 - used[number] + point.rate[f] * mine, 1.0 - BUSY)
-        first = together(scenario, f, first, every, trip_s, waiting, times, queues, contending)
+        first = together(scenario, f, first, every, trip_s, waiting, 1.0 - waiting, times, queues, contending)
         found.append(with_the_next(first, every, float(goodput[f])))
     return found
 

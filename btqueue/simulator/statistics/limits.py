@@ -99,8 +99,7 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
             room = rate * (mine + 1.0 - used) / mine if mine > 0.0 else math.inf
             if kind == "slots" and own.transport.protocol == "tcp":  # acknowledgements may be all that waits
                 busy = max(busy, float(counts.busy[port_of[int(ports[queue].peer), int(ports[queue].node)]]))
-            # a queue without a limit never overflows
-            overflows = bounded or network.queues[queue].limit < UNLIMITED
+            overflows = bounded or network.queues[queue].limit < UNLIMITED  # without a limit it never does
             share = busy if overflows or busy >= FULL else 0.0
             every.append((share, Bound(kind, room, name, idle_shares[name] if kind == "slots" else 0.0)))
         for mine, busy, node in hosts[number]:
@@ -114,7 +113,9 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         for queue, place in {**stations[number], **back[number]}.items():
             times[place] += float(waits_s[queue]) if place[0] != "slots" else 0.0
         waiting = sum(share for share, one in every if one.kind == "timer")
-        more = [one for _, one in every], float(trips_s[number]), waiting, times, queues, contending
+        most_s = sum(one.kbps for _, one in every if one.kind == "cwnd") * counts.flows["rtt_least"][number]
+        active = min(rate * float(trips_s[number]) * SECOND / most_s, 1.0) if most_s > 0.0 else 1.0
+        more = [one for _, one in every], float(trips_s[number]), waiting, active, times, queues, contending
         both = _ordered(every, rate, _most_of_window_kbps(own, counts, number, plan))
         if len(both) == 2 and both[1].kind == "slots":
             both = both if simple and (both[1].name in lone or both[0].kind == "window") else both[:1]
