@@ -303,18 +303,19 @@ class ResultMetric(Part):
 
 
 class NextLimit(Part):
-    """A limit behind the limit of a flow."""
+    """A limit beside or behind the limit of a flow."""
 
     kind: str
     kbps: float | None = Field(description="goodput that it allows beside the other flows as they are")
     name: str = Field(description="of the piconet or outside link, or the place of losses")
+    key: str = Field(description="that sets the limit; empty if none does")
+    value: Any = Field(description="of the key")
 
 
 class Limit(NextLimit):
     """The limit of a flow."""
 
-    key: str = Field(description="that sets the limit; empty if none does")
-    value: Any = Field(description="of the key")
+    also: list[NextLimit] = Field(description="limits that hold the flow together with it")
     next: NextLimit | None = Field(description="the next limit behind it, where it is known")
     line: str = Field(description="all of it in words")
 

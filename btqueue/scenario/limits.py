@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.baseband import low_energy as air
-from btqueue.scenario.topology import FlowPlan, topology
+from btqueue.scenario.topology import FlowPlan, Topology, topology
 from btqueue.scenario.traits import shares_segments
 
 if TYPE_CHECKING:
@@ -29,12 +29,16 @@ class Bound(NamedTuple):
         name: name of the piconet, the outside link, the host, or the other flow; of the congestion window,
             the place of its losses.
         idle_share: share of a piconet's slots that poll links without data.
+        share: share of the round trip that a station takes, where a window is the limit.
+        also: limits that hold the flow together with this one: more of any of them brings goodput.
     """
 
     kind: Kind
     kbps: float
     name: str = ""
     idle_share: float = 0.0
+    share: float = 0.0
+    also: tuple[Bound, ...] = ()
 
 
 PLACES = {
@@ -63,6 +67,9 @@ POLLS = {"e-limited": "polling.limit", "1-limited": "polling.discipline", "round
 """The key behind the polls of links without data."""
 IDLE = 0.1
 """Share of the slots that poll links without data, above which these polls decide."""
+TOGETHER = 0.1
+"""Share of the round trip, of the time, or of a queue, from which on a further limit is named: a tenth more
+brings about 1 % of goodput."""
 DELAYS = ("delay_", "acknowledged_delay_")
 """Beginnings of the names of metrics that grow with the run where a backlog grows."""
 MOST_NAMED = 3
@@ -78,8 +85,8 @@ def limits(scenario: Scenario, bounds: Sequence[Sequence[Bound]]) -> list[dict[s
 
     Returns:
         For each flow the `kind` and `name` of the limit, the `key` that sets it, its `value`, `kbps` that it
-        allows, `next` (kind, name, kbps; None if it is not known), and the `line` that says all of it; an
-        empty dict where the limit is not known.
+        allows, `also`: the same of limits that hold the flow together with it, `next`: the same of the limit
+        behind it (None if it is not known), and the `line` that says all; {} where the limit is not known.
     """
     flows = topology(scenario).flows
     return [
@@ -123,14 +130,55 @@ def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[floa
 
 def with_the_next(first: Bound, every: Iterable[Bound], kbps: float) -> list[Bound]:
     """Return the bound that limits a flow of this goodput (kbit/s), and the least of the others behind it."""
-    later = [
-        one
-        for one in every
-        if (one.kind, one.name) != (first.kind, first.name) and math.isfinite(one.kbps)
-        and not (first.kind == "timer" and one.kind == "cwnd")
-    ]  # fmt: skip
+    later = [one for one in every if (one.kind, one.name) != (first.kind, first.name)]
+    later = [one for one in later if math.isfinite(one.kbps) and (first.kind, one.kind) != ("timer", "cwnd")]
     further = min(later, key=lambda one: one.kbps, default=None)
     return [first] if further is None else [first, further._replace(kbps=max(further.kbps, kbps))]
+
+
+def together(
+    scenario: Scenario, number: int, first: Bound, every: Sequence[Bound], trip_s: float, waiting: float,
+    active: float, times: Mapping[tuple[Kind, str], float], queues: Sequence[Mapping[Any, tuple[Kind, str]]],
+    contending: Mapping[int, float],
+) -> Bound:  # fmt: skip
+    """Return the first limit of a flow of this number, with those that hold the flow together with it.
+
+    Beside the timer losses are named. Beside a window the timer is named if the flow is `waiting` for it for
+    much of the time, and stations that take much of the time in round trips, for which the flow is `active`
+    (shares). Slots have what `times` at others leave, with the waits of delayed acknowledgements for a second
+    segment. Beside a station the window is named, or the load of datagrams, if other flows fill its queue.
+    `queues` of each flow have their stations; `contending` has goodputs of flows whose load is not carried.
+    """
+    plan, kinds = topology(scenario), {one.kind for one in every}
+    flow, own, also = plan.flows[number], scenario.of_flow(plan.flows[number].spec), list[Bound]()
+    t, stations = own.transport, dict.fromkeys(queues[number].values())
+    if first.kind == "timer":
+        also = [one for one in every if one.kind == "cwnd"]
+    elif first.kind in ("window", "cwnd"):
+        alone = t.delayed_ack and t.receive_window_segments == 1 < t.ack_every_segments
+        parts = {**times, ("host", plan.nodes[flow.source]): 4.0 * (t.ip_delay_s + own.link.l2cap_delay_s)}
+        known_s = sum(parts.values()) + delays_s(plan, flow) + (t.ack_delay_s if alone else 0.0)
+        trip_s = max(trip_s, known_s)  # round trips of lost segments are not measured
+        piconets = " and ".join(name for kind, name in stations if kind == "slots")
+        parts |= {("slots", piconets): trip_s - known_s} if piconets else {}
+        also = [Bound("timer", math.nan)] if waiting >= TOGETHER else []
+        also += [
+            Bound(place[0], math.nan, place[1], share=part_s / trip_s)
+            for place, part_s in parts.items()
+            if active * part_s >= TOGETHER * trip_s
+        ]
+    elif first.kind in STATIONS and number in contending and "cwnd" not in kinds:
+        mine = {queue for queue, place in queues[number].items() if place == (first.kind, first.name)}
+        full_kbps = sum(kbps for other, kbps in contending.items() if mine & queues[other].keys())
+        kind = "window" if "window" in kinds else "load"
+        also = [Bound(kind, math.nan)] if contending[number] <= (1.0 - TOGETHER) * full_kbps else []
+    return first._replace(also=tuple(also))
+
+
+def delays_s(plan: Topology, flow: FlowPlan) -> float:
+    """Return the delays of outside links in a round trip of a flow (s)."""
+    hops = [hop for hop in plan.route(flow.source, flow.target) if hop.kind == "outside"]
+    return sum(2.0 * plan.outside[hop.index].link.delay_s for hop in hops)
 
 
 def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Bound]) -> dict[str, Any]:
@@ -139,14 +187,19 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
     grows = shares_segments(own) and own.traffic.message_bytes < own.transport.mss_bytes
     if further is not None and further.kind != "load" and grows:
         further = None  # with more load, segments are larger, and how large is not known
-    key = _key(scenario, flow, number, first)
-    value = scenario.value_of(key) if key else None
+    told, *also = (_plain(scenario, flow, number, one) for one in (first, *first.also))
+    key, value = told["key"], told["value"]
     slots = "connection events" if scenario.link.bearer == "le" else "slots"
-    line = f"{_words(first, value, slots)}: {_amount(first.kbps)} kbit/s"
-    if further is not None and math.isfinite(further.kbps):
-        other = scenario.value_of(_key(scenario, flow, number, further)) if further.kind == "window" else None
+    names = [_words(first, value, slots)] + [
+        _words(bound, one["value"], slots if bound.kind == "slots" else "")
+        + (f" ({bound.share:.0%} of the round trip)" if bound.share else "")
+        for bound, one in zip(first.also, also, strict=True)
+    ]
+    line = f"{', '.join(names[:-1])}{' and ' if also else ''}{names[-1]}: {_amount(first.kbps)} kbit/s"
+    behind = further and _plain(scenario, flow, number, further)
+    if further is not None and behind is not None and math.isfinite(further.kbps):
         verb = "is" if further.kind == "load" else "would carry"
-        line += f"; {_words(further, other)} {verb} {_amount(further.kbps)}"
+        line += f"; {_words(further, behind['value'])} {verb} {_amount(further.kbps)}"
     origin, polls = scenario.origin(key), first.kind == "polling" or key.startswith("polling.")
     if key == "le.event_length_s":
         said = "the interval" if value is None else origin
@@ -159,12 +212,13 @@ def _limit(scenario: Scenario, flow: FlowPlan, number: int, found: Sequence[Boun
         idle = f"{first.idle_share:.0%} of the slots poll links without data; " if first.idle_share else ""
         said = " is unset" if value is None else f" = {shown}{origin and f', {origin}'}"
         line += f" ({idle if polls else ''}{key}{said})"
-    more = {"key": key, "value": value, "next": further and _plain(further), "line": line}
-    return _plain(first) | more
+    return told | {"also": also, "next": behind, "line": line}
 
 
-def _plain(bound: Bound) -> dict[str, Any]:
-    return {"kind": bound.kind, "kbps": bound.kbps, "name": bound.name}
+def _plain(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> dict[str, Any]:
+    key = _key(scenario, flow, number, bound)
+    found = {"kind": bound.kind, "kbps": bound.kbps, "name": bound.name}
+    return found | {"key": key, "value": scenario.value_of(key) if key else None}
 
 
 def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:

@@ -109,7 +109,8 @@ def limit_lines(results: Results | xr.Dataset, model: Results | xr.Dataset | Non
     for group in dict.fromkeys(groups):
         every = zip(names, groups, found, strict=False)
         known = {name: one for name, of, one in every if of == group and one}
-        if len({(one["kind"], one["name"]) for one in known.values()}) == 1:
+        kinds = {tuple((of["kind"], of["name"]) for of in (one, *one["also"])) for one in known.values()}
+        if len(kinds) == 1:
             known = {group: next(iter(known.values()))}
         lines |= {name: one["line"] for name, one in known.items()}
     return [f"limited by{name and f', {name}'}: {line}" for name, line in lines.items()]

@@ -137,6 +137,57 @@ def test_a_queue_of_acknowledgements_alone_shows_that_the_slots_are_the_limit(wi
         assert (limit["kind"], limit["key"]) == ("slots", "link.packets")
 
 
+FAR = {"name": "lan", "from": "host", "to": "ap", "rate_kbps": 10_000.0, "delay_s": 0.1}
+SLOW = FAR | {"rate_kbps": 200.0, "delay_s": 0.0}
+ONE = WLAN["network"] | {"flows": [{"from": "host", "to": "a", "law": "greedy"}]}
+TWO = WLAN["network"] | {"flows": [{"from": "host", "to": "a", "law": "greedy"}] * 2}
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+@pytest.mark.parametrize(
+    ("network", "window", "kinds", "words"),
+    [
+        # 27 ms in slots of the piconet behind delays of 200 ms, and without delays
+        (ONE | {"outside_links": [FAR]}, 4, ["window", "slots"], "window of 4 segments and slots of "),
+        (ONE | {"outside_links": [FAR | {"delay_s": 1.0}]}, 4, ["window"], "window of 4 segments: "),
+        (ONE | {"outside_links": [SLOW]}, 44, ["outside"], "link lan: "),
+        (
+            TWO | {"outside_links": [SLOW]},
+            44,
+            ["outside", "window"],
+            "link lan and the window of 44 segments: ",
+        ),
+    ],
+)
+def test_limits_that_hold_a_flow_together_are_named_together(engine, network, window, kinds, words):
+    """A station beside a window for a tenth of the round trip; a window beside a station that others fill."""
+    transport = {"receive_window_segments": window}
+    scenario = Scenario.from_dict({"network": network, "transport": transport, "run": ALONE.to_dict()["run"]})
+    found = engine(scenario).attrs["limited_by"][0]
+    assert [found["kind"], *(one["kind"] for one in found["also"])] == kinds
+    assert found["line"].startswith(words)
+    if kinds == ["window", "slots"]:
+        assert [one["key"] for one in found["also"]] == ["link.packets"]
+        assert " % of the round trip)" in found["line"].replace("%", " %")
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_windows_share_the_layers_of_the_host_that_receives_them(engine):
+    two = {"network.peripherals": 2, "network.flows": [{"from": f"p1.{n}", "to": "c1"} for n in (1, 2)]}
+    for found in engine(CASES["host"][0].changed(two)).attrs["limited_by"]:
+        assert [found["kind"], *(one["kind"] for one in found["also"])] == ["host", "window"]
+        assert found["line"].startswith("the layers of host c1 and the window of 44 segments: ")
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
+def test_losses_are_named_beside_the_timer(engine):
+    (found,) = engine(CASES["timer"][0]).attrs["limited_by"]
+    assert [(one["kind"], one["key"]) for one in found["also"]] == [("cwnd", "link.arq")]
+    assert found["line"].startswith(
+        "the retransmission timer and the congestion window after losses at the radio: "
+    )
+
+
 @pytest.mark.parametrize("engine", [solve, simulate])
 def test_tokens_that_a_load_leaves_are_the_next_limit(engine):
     """Beside a load of half the token rate the tokens carry as much as a greedy source gets from them."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import inf
+from collections import defaultdict
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, with_the_next
+from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, together, with_the_next
 from btqueue.scenario.topology import Topology, topology
 
 BUSY = 0.97
@@ -38,6 +39,13 @@ def bounds(
     found: list[list[Bound]] = []
     sources = [scenario.of_flow(flow.spec).traffic for flow in plan.flows]
     offered = [inf if one.source == "greedy" else one.load_kbps for one in sources]
+    stations = [dict(_stations(plan, point, flow, f)) for f, flow in enumerate(network.flows)]
+    queues: list[dict[Any, Any]] = [
+        {("host", one.node): ("host", plan.nodes[one.node]) for one in flow.layers if not one.back}
+        | {(*one[:2], one.turn): places[point.links.number[one[:2]]] for one in flow.forth}
+        for flow, places in zip(network.flows, stations, strict=True)
+    ]
+    contending = {f: kbps for f, kbps in enumerate(goodput) if not (point.carried[f] or f in overflow)}
     kept_out, idle_shares = starved(scenario, goodput, offered), _idle_shares(plan, network, point)
     for f, flow in enumerate(network.flows):
         if flow.messages or f in point.sessions or flow.protocol == "centaurus":
@@ -50,6 +58,12 @@ def bounds(
         first = _binding(flow, point, f, every, float(goodput[f]), float(timeouts[f]), overflow)
         if first.kind == "slots":
             first = first._replace(idle_share=idle_shares.get(first.name))
+        trip_s, waiting = float(point.base[f] + point.stray[f]), timeouts[f] * flow.transport.min_rto_s
+        times = defaultdict[tuple[Kind, str], float](float, {("tokens", ""): point.token_s[f]})
+        for number, place in stations[f].items():
+            mine = point.service[f, number] if place[0] == "outside" else 0.0
+            times[place] += mine / max(1.0 - used[number] + point.rate[f] * mine, 1.0 - BUSY)
+        first = together(scenario, f, first, every, trip_s, waiting, 1.0 - waiting, times, queues, contending)
         found.append(with_the_next(first, every, float(goodput[f])))
     return found
 
@@ -66,11 +80,10 @@ def _every(plan: Topology, network: Network, point: Point, f: int, used: Any, go
     every = [Bound(kind, kbps, name) for (kind, name), kbps in rooms.items()]
     lone = float(point.base[f] + point.stray[f])
     if flow.protocol == "tcp" and flow.window < inf and lone > 0.0:
-        law = point.found.get(f)
         held = Bound("window", flow.window / lone * flow.kilobits)
-        every.append(
-            held if law is None else Bound("cwnd", law.goodput * flow.kilobits, _lossy(plan, flow, f))
-        )
+        if (law := point.found.get(f)) is not None:
+            held = Bound("cwnd", law.goodput * flow.kilobits, _lossy(plan, flow, f))
+        every.append(held)
     if flow.load < inf:
         every.append(Bound("load", flow.load * flow.kilobits))
     return every
@@ -127,11 +140,9 @@ def _stations(plan: Topology, point: Point, flow: Flow, f: int) -> list[tuple[in
             place: tuple[Kind, str] = ("tokens", "")
             if visit.kind != "bucket":
                 hop = next(hops)
-                place = (
-                    ("slots", plan.piconets[hop.index].name)
-                    if hop.kind == "bluetooth"
-                    else ("outside", plan.outside[hop.index].link.name)
-                )
+                outside = hop.kind == "outside"
+                name = plan.outside[hop.index].link.name if outside else plan.piconets[hop.index].name
+                place = ("outside" if outside else "slots", name)
             found.append((point.links.number[visit.kind, visit.index], place))
     return found
 
@@ -153,13 +164,8 @@ def of_a_ring(network: Network, metrics: Any) -> list[list[Bound]]:
     flow, lost = network.flows[0], float(metrics["segment_loss"][0])
     place = "the token buffer" if network.buckets else "the baseband queue"
     place = "the radio" if flow.loss > lost / 2.0 else place
-    return [
-        [
-            Bound("load", rate)
-            if rate >= CARRIED * flow.load * flow.kilobits
-            else Bound("timer", rate)
-            if waits
-            else Bound("cwnd", rate, place)
-        ]
-        for flow, rate, waits in zip(network.flows, goodput, timed, strict=True)
-    ]
+    lossy = Bound("cwnd", nan, place)
+    found = [Bound("timer", nan, also=(lossy,)) if waits else lossy for waits in timed]
+    loads = [CARRIED * one.load * one.kilobits for one in network.flows]
+    every = zip(goodput, loads, found, strict=True)
+    return [[(Bound("load", rate) if rate >= load else one)._replace(kbps=rate)] for rate, load, one in every]

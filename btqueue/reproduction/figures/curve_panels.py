@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ class Curve:
         ci95: half-widths of their 95 % intervals, or None.
         model: the model's answers, or None.
         large: whether its markers are large, so that equal markers of another curve are seen in them.
+        doubted: places of the points at which the model doubts its answer; they are crosses.
     """
 
     label: str
@@ -35,6 +36,7 @@ class Curve:
     ci95: np.ndarray | None = None
     model: np.ndarray | None = None
     large: bool = False
+    doubted: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,8 @@ def draw_panel(axes: Axes, panel: Panel, labels: Sequence[str], *, zero: bool = 
         colour, marker = PALETTE[place % len(PALETTE)], MARKERS[place % len(MARKERS)]
         if curve.model is not None:
             axes.plot(curve.x, curve.model, color=colour, linewidth=1.3, zorder=2)
+            crosses = curve.x[curve.doubted], curve.model[curve.doubted]
+            axes.plot(*crosses, "x", color=colour, markersize=5.5, zorder=4)
         if curve.mean is not None:
             axes.errorbar(
                 curve.x, curve.mean, yerr=curve.ci95, color=colour, fmt=marker,
@@ -157,4 +161,6 @@ def _key(labels: Sequence[str], drawn: Sequence[Curve]) -> list[Any]:
                    label="simulated, 95 % interval"),
             Line2D([], [], color="#555555", label="model"),
         ]  # fmt: skip
+    if any(curve.doubted for curve in drawn):
+        handles += [Line2D([], [], color="#555555", marker="x", linestyle="", label="model, in doubt")]
     return handles

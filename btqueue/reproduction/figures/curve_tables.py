@@ -137,11 +137,10 @@ def table_curve(work: Work, wanted: Table) -> Curve:
             answers |= _answers(work, wanted, shares, (engine,))
     else:
         answers = _answers(work, wanted, [point for _, point in chosen], engines)
-    mean, ci95 = _values(wanted, x, answers.get("simulate", ()))
-    curve = Curve(
-        wanted["label"], x, mean, ci95 if wanted.get("interval", True) else None,
-        _values(wanted, x, answers.get("solve", ()))[0], wanted.get("large", False),
-    )  # fmt: skip
+    mean, ci95, _ = _values(wanted, x, answers.get("simulate", ()))
+    model, _, doubted = _values(wanted, x, answers.get("solve", ()))
+    ci95 = ci95 if wanted.get("interval", True) else None
+    curve = Curve(wanted["label"], x, mean, ci95, model, wanted.get("large", False), doubted)
     if "minus" in wanted:
         other = {key: value for key, value in wanted.items() if key != "minus"}
         return _less(curve, table_curve(work, within(other, wanted["minus"])))
@@ -180,7 +179,8 @@ def _course(work: Work, wanted: Table) -> Curve:
     if wanted.get("line"):
         return Curve(wanted["label"], x, model=values)
     (answer,) = work.answers([scenario], ("solve",), label=wanted["label"])
-    return Curve(wanted["label"], x, values, model=np.full(len(x), answer["solve"].mean(wanted["metric"])))
+    model, _, doubted = _values(wanted, x, [answer["solve"]] * len(x))
+    return Curve(wanted["label"], x, values, model=model, doubted=doubted)
 
 
 def _answers(
@@ -207,16 +207,17 @@ def _load_1(work: Work, wanted: Table, engine: Engine) -> float:
 
 def _values(
     wanted: Table, x: np.ndarray, answers: Sequence[Answer]
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Return means and half-widths of one engine, NaN without an answer; None if no point has one."""
+) -> tuple[np.ndarray | None, np.ndarray | None, list[int]]:
+    """Return means and half-widths of one engine (None without answers), and places of doubted answers."""
     mean = np.array([answer.mean(wanted["metric"]) for answer in answers])
     if np.isnan(mean).all():
-        return None, None
+        return None, None, []
     factor = x if wanted.get("times") == "x" else np.full(len(x), wanted.get("times", 1.0))
     if "per" in wanted:
         factor = factor / np.array([answer.mean(wanted["per"]) for answer in answers])
     ci95 = np.array([answer.ci95.get(wanted["metric"], np.nan) for answer in answers])
-    return factor * mean + wanted.get("plus", 0.0), factor * ci95
+    doubted = [place for place, answer in enumerate(answers) if answer.notes.get("why")]
+    return factor * mean + wanted.get("plus", 0.0), factor * ci95, doubted
 
 
 def _less(curve: Curve, other: Curve) -> Curve:
@@ -226,7 +227,7 @@ def _less(curve: Curve, other: Curve) -> Curve:
         name: None if one is None or two is None else (np.hypot if name == "ci95" else np.subtract)(one, two)
         for name, (one, two) in both.items()
     }
-    return replace(curve, **parts)
+    return replace(curve, **parts, doubted=sorted({*curve.doubted, *other.doubted}))
 
 
 def _finish(axes: Axes, *, work: Work, panel: Table, drawn: Sequence[Curve], thin: Sequence[Curve]) -> None:

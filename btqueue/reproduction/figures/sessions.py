@@ -236,7 +236,9 @@ def _box_panel(axes: Axes, work: Work, panel: Table) -> None:
     places = np.arange(1, len(cases) + 1)
     for line, colour in zip(panel.get("model", ()), PALETTE[1:], strict=False):
         wanted = within(panel, line) | {"metric": "session_time_s", "engines": ["solve"]}
-        model = 1000 * np.asarray(table_curve(work, wanted).model)
+        curve = table_curve(work, wanted)
+        model, doubted = 1000 * np.asarray(curve.model), curve.doubted
+        axes.plot(places[doubted], model[doubted], "x", color=GREY, label="in doubt" if doubted else None)
         if "band" not in line:
             axes.plot(places, model, color=colour, label=line["label"])
             continue

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, with_the_next
+from btqueue.scenario.limits import STATIONS, Bound, Kind, delays_s, starved, together, with_the_next
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
@@ -54,19 +55,23 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
     plan, ports = topology(scenario), network.ports
     port_of = {(int(port.node), int(port.peer)): number for number, port in enumerate(ports)}
     goodput = counts.goodput_kbps()
-    stations = [_stations(plan, number, port_of, network) for number in range(len(plan.flows))]
+    stations = [_stations(plan, one.source, one.target, port_of, network) for one in plan.flows]
+    back = [_stations(plan, one.target, one.source, port_of, network) for one in plan.flows]
     through = np.zeros(len(counts.busy))
     for rate, visited in zip(goodput, stations, strict=True):
         for queue in visited:
             through[queue] += rate
     tokens, bounded = _tokens(plan, network, counts, port_of), scenario.link.node_buffer_bytes is not None
     hosts, found = _hosts(scenario, plan, counts), list[list[Bound]]()
-    sources = [scenario.of_flow(flow.spec).traffic.source for flow in plan.flows]
-    offered = np.where(
-        [source == "greedy" for source in sources],
-        math.inf,
-        counts.flows["messages"] * bits / 1000.0 / float(counts.seconds),
-    )
+    offered = counts.flows["messages"] * bits / 1000.0 / float(counts.seconds)
+    offered[[scenario.of_flow(flow.spec).traffic.source == "greedy" for flow in plan.flows]] = math.inf
+    contending = {number: goodput[number] for number in np.flatnonzero(goodput < CARRIED * offered).tolist()}
+    queues: list[dict[Any, tuple[Kind, str]]] = [
+        {**visited, **{(way, node): ("host", plan.nodes[node]) for way, node in enumerate(one[:2])}}
+        for one, visited in zip(plan.flows, stations, strict=True)
+    ]
+    trips_s = counts.flows["rtt_sum"] / np.maximum(counts.flows["rtt_samples"], 1) / SECOND
+    waits_s = counts.sojourn / np.maximum(counts.served, 1) / SECOND
     kept_out = starved(scenario, goodput.tolist(), offered.tolist())
     # Packets also wait for gaps between voice packets, for connection events, and for polls of other links,
     # while slots are free. Then the time in which the queue is empty does not say what the slots would carry.
@@ -94,9 +99,7 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
             room = rate * (mine + 1.0 - used) / mine if mine > 0.0 else math.inf
             if kind == "slots" and own.transport.protocol == "tcp":  # acknowledgements may be all that waits
                 busy = max(busy, float(counts.busy[port_of[int(ports[queue].peer), int(ports[queue].node)]]))
-            overflows = (
-                bounded or network.queues[queue].limit < UNLIMITED
-            )  # a queue without a limit never overflows
+            overflows = bounded or network.queues[queue].limit < UNLIMITED  # without a limit it never does
             share = busy if overflows or busy >= FULL else 0.0
             every.append((share, Bound(kind, room, name, idle_shares[name] if kind == "slots" else 0.0)))
         for mine, busy, node in hosts[number]:
@@ -106,24 +109,28 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         if own.traffic.source != "greedy":
             load = float(offered[number])
             every.append((float(rate >= CARRIED * load), Bound("load", load)))
+        times = defaultdict[tuple[Kind, str], float](float)
+        for queue, place in {**stations[number], **back[number]}.items():
+            times[place] += float(waits_s[queue]) if place[0] != "slots" else 0.0
+        waiting = sum(share for share, one in every if one.kind == "timer")
+        most_s = sum(one.kbps for _, one in every if one.kind == "cwnd") * counts.flows["rtt_least"][number]
+        active = min(rate * float(trips_s[number]) * SECOND / most_s, 1.0) if most_s > 0.0 else 1.0
+        more = [one for _, one in every], float(trips_s[number]), waiting, active, times, queues, contending
         both = _ordered(every, rate, _most_of_window_kbps(own, counts, number, plan))
         if len(both) == 2 and both[1].kind == "slots":
             both = both if simple and (both[1].name in lone or both[0].kind == "window") else both[:1]
-        found.append(both)
+        found.append([together(scenario, number, one, *more) for one in both[:1]] + both[1:])
     return found
 
 
 def _idle_shares(plan: Topology, network: State, counts: Counts) -> dict[str, float]:
     """Return the least share of the slots of each piconet, by name, that polls links without data."""
-    links = [
-        2 * SLOT * max(visits - counts.served[int(link.up)] - counts.served[int(link.down)], 0)
-        for link, visits in zip(network.links, counts.link_visits.tolist(), strict=True)
-    ]
     found = dict.fromkeys((piconet.name for piconet in plan.piconets), 0.0)
-    for link, idle in zip(network.links, links, strict=True):
+    for link, visits in zip(network.links, counts.link_visits.tolist(), strict=True):
         own = network.piconets[int(link.piconet)]
         free_ns = counts.seconds * SECOND * (1.0 - own.voice_reserved / max(own.voice_period, 1))
-        found[plan.piconets[int(link.piconet)].name] += float(idle / free_ns)
+        idle = max(visits - counts.served[int(link.up)] - counts.served[int(link.down)], 0)
+        found[plan.piconets[int(link.piconet)].name] += float(2 * SLOT * idle / free_ns)
     return found
 
 
@@ -162,22 +169,13 @@ def _hosts(scenario: Scenario, plan: Topology, counts: Counts) -> list[list[tupl
     Each as the share of the time that they work for the flow, and for all flows, and the number of the host.
     """
     each_s = max(scenario.transport.ip_delay_s, scenario.link.l2cap_delay_s) / float(counts.seconds)
-    if each_s == 0.0:
-        return [[]] * len(plan.flows)
-    used: dict[tuple[int, bool], float] = {}
-    mine: list[dict[tuple[int, bool], float]] = []
+    mine, used = [], defaultdict[tuple[int, bool], float](float)
     for number, flow in enumerate(plan.flows):
         data, acks = (float(counts.flows[name][number]) * each_s for name in ("segments_sent", "acks_sent"))
-        mine.append(
-            {
-                (flow.source, True): data,
-                (flow.target, False): data,
-                (flow.target, True): acks,
-                (flow.source, False): acks,
-            }
-        )
+        there, back = (flow.source, True), (flow.target, True)
+        mine.append({there: data, (flow.target, False): data, back: acks, (flow.source, False): acks})
         for line, share in mine[-1].items():
-            used[line] = used.get(line, 0.0) + share
+            used[line] += share
     return [[(share, used[line], line[0]) for line, share in one.items() if share > 0.0] for one in mine]
 
 
@@ -198,7 +196,7 @@ def _ordered(every: list[tuple[float, Bound]], rate: float, of_window: float) ->
     full = [
         (order.get(one.kind, 4), -share, one)
         for share, one in every
-        if share >= (enough if one.kind in STATIONS else FULL)
+        if share >= (WAITING if one.kind == "timer" else enough if one.kind in STATIONS else FULL)
     ]
     rest = [(order.get(one.kind, 4), -share, one) for share, one in every if one.kind in ("cwnd", "window")]
     if not full and not rest:
@@ -212,13 +210,8 @@ def _ordered(every: list[tuple[float, Bound]], rate: float, of_window: float) ->
 
 
 def _most_of_window_kbps(own: Scenario, counts: Counts, number: int, plan: Topology) -> float:
-    """Return the goodput of a full receive window in each round trip of the outside links' delays (kbit/s).
-
-    Infinite where there is no window or no delay.
-    """
-    ends, flow, t = plan.flows[number], counts.flows[number], own.transport
-    hops = plan.route(ends.source, ends.target)
-    trip_s = sum(2.0 * plan.outside[hop.index].link.delay_s for hop in hops if hop.kind == "outside")
+    """Return the goodput of a full window in each round trip of the links' delays; inf without (kbit/s)."""
+    flow, t, trip_s = counts.flows[number], own.transport, delays_s(plan, plan.flows[number])
     if t.protocol != "tcp" or trip_s == 0.0:
         return math.inf
     window = min(t.receive_window_segments, t.send_buffer_segments or math.inf)
@@ -233,7 +226,7 @@ def _of_transport(own: Scenario, counts: Counts, number: int, plan: Topology) ->
         return []
     trip_s = flow["rtt_sum"] / max(flow["rtt_samples"], 1) / SECOND
     waiting = flow["timeouts"] / float(counts.seconds) * max(t.min_rto_s, 2.0 * trip_s)
-    timer = (float(waiting >= WAITING), Bound("timer", math.inf))
+    timer = (float(waiting), Bound("timer", math.inf))
     if not flow["window_samples"] or not flow["rtt_samples"]:
         return [timer]
     kilobits = 8 * flow["bytes_sent"] / max(flow["segments_sent"], 1) / 1000.0
@@ -251,21 +244,17 @@ def place_of_losses(flow: Mapping[str, float], plan: Topology, number: int) -> s
     worst = max(LOSSES, key=lambda name: flow[name])
     if not flow[worst]:
         return ""
-    ends = plan.flows[number]
-    links = [
-        plan.outside[hop.index].link
-        for hop in plan.route(ends.source, ends.target)
-        if hop.kind == "outside"
-    ]  # fmt: skip
+    hops = plan.route(*plan.flows[number][:2])
+    links = [plan.outside[hop.index].link for hop in hops if hop.kind == "outside"]
     return LOSSES[worst] or max(links, key=lambda link: link.loss).name
 
 
 def _stations(
-    plan: Topology, number: int, port_of: dict[tuple[int, int], int], network: State
+    plan: Topology, source: int, target: int, port_of: dict[tuple[int, int], int], network: State
 ) -> dict[int, tuple[Kind, str]]:
-    """Return the queues before the stations that a flow visits, with the names of the stations."""
-    ends, found = plan.flows[number], {}
-    for hop in plan.route(ends.source, ends.target):
+    """Return the queues before the stations on a way, with the names of the stations."""
+    found: dict[int, tuple[Kind, str]] = {}
+    for hop in plan.route(source, target):
         port = port_of[hop.source, hop.target]
         inside = hop.kind == "bluetooth"
         name = plan.piconets[hop.index].name if inside else plan.outside[hop.index].link.name

@@ -30,8 +30,8 @@ class Counts:
 
     `seconds`: measured time, no dimensions; `flows`: statistics of the flows, records; `rtt`, `delay`:
     percentiles of the round-trip times and delays (ns), shape (flows, percentiles); `lengths`: the mean
-    length of each queue, the share of the time that it is `busy`: not empty, and the packets that it
-    `served`; `visits` in each piconet, and slots in which its `voice` was repeated; `link_visits` and
+    length of each queue, the share of the time that it is `busy`: not empty, the packets that it `served`,
+    and their `sojourn`; `visits` in each piconet, slots in which its `voice` was repeated; `link_visits`,
     `data_slots` of each link; `events`: records of links of Bluetooth Low Energy; `backlogs` at the looks,
     shape (looks, backlogs); `halfway`: statistics of the flows in the middle of a replication.
     """
@@ -78,6 +78,7 @@ def _counts_of_places(sim: State) -> dict[str, Any]:
         "lengths": (statistics["area"] + length * since) / measured,
         "busy": (statistics["busy"] + (length > 0) * since) / measured,
         "served": statistics["served"],
+        "sojourn": statistics["sojourn"],
         "visits": piconets["visits"],
         "voice": piconets["voice_repeated"],
         "link_visits": links["visits"],
@@ -157,7 +158,7 @@ def total(counted: Sequence[Counts]) -> Counts:
     flows["rtt_most"] = most.max(axis=0)
     flows["rtt_least"] = np.where(samples > 0, least, most.max(axis=0)).min(axis=0)
     busy = np.average([one.busy for one in counted], axis=0, weights=seconds)
-    sums = {name: sum(getattr(one, name) for one in counted) for name in ("served", "link_visits")}
+    sums = {name: sum(getattr(one, name) for one in counted) for name in ("served", "sojourn", "link_visits")}
     return Counts(seconds.sum(), flows, busy=busy, **sums)
 
 

@@ -12,6 +12,8 @@ from command_line import run
 from btqueue.reproduction.answer_cache import Store
 from btqueue.reproduction.figures import points
 from btqueue.reproduction.figures.catalogue import BadFiles, catalogue, drawn_figures, find
+from btqueue.reproduction.figures.curve_panels import Panel, curves
+from btqueue.reproduction.figures.curve_tables import table_curve
 from btqueue.reproduction.figures.points import ComputationFailed
 from btqueue.reproduction.figures.published import stated
 from btqueue.reproduction.figures.work import Settings, Work, trace_file
@@ -147,6 +149,30 @@ def test_no_convergence_is_an_answer_and_a_bug_is_not(kept, monkeypatch):
     with pytest.raises(ComputationFailed, match="bug"):
         points.answers(PICONETS[:1], ["simulate"], Store())
     assert len(list(kept.glob("points/*/*.json"))) == 1
+
+
+def test_points_that_the_model_doubts_are_crosses(monkeypatch):
+    """A point of a difference is one if the model doubts either of its answers."""
+
+    def evaluate(scenario, engine, *, threads=None):
+        load_kbps, deep = scenario.traffic.load_kbps, scenario.flow_control.buffer_packets == 50
+        doubts = engine == "theory" and load_kbps == (95.0 if deep else 90.0)
+        value = Estimate(load_kbps + deep, 1.0)
+        return Answer({"goodput_kbps": value}, {}, {"why": ["full"] if doubts else []})
+
+    monkeypatch.setattr(points, "evaluate", evaluate)
+    work = Work("venugopal-2006", "", Settings(), Store())
+    wanted = {
+        "label": "S = 25", "scenario": "piconet", "set": {}, "metric": "goodput_kbps",
+        "key": "traffic.load_kbps", "values": [80.0, 90.0, 95.0],
+    }  # fmt: skip
+    curve = table_curve(work, wanted)
+    less = table_curve(work, wanted | {"minus": {"set": {"flow_control.buffer_packets": 50}}})
+    assert (curve.doubted, less.doubted) == ([1], [1, 2])
+    figure = curves([Panel([curve], "goodput")])
+    (crosses,) = (line for line in figure.axes[0].lines if line.get_marker() == "x")
+    assert (crosses.get_xdata().tolist(), crosses.get_ydata().tolist()) == ([90.0], [90.0])
+    assert "model, in doubt" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_quick_settings_shorten_runs_and_thin_values(asked):
