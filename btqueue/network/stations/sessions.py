@@ -546,6 +546,22 @@ def _left_over(network: Network, f: int, cycle_s: float) -> bool:
     return quiet_s <= transport.ack_delay_s and not in_turn
 
 
+def _take_turns(network: Network, pairs: list[Flow]) -> bool:
+    """Return whether each frame of CentaurusComm clients without pauses is a visit of its own.
+
+    Then the order of the visits does not matter, as the central is always busy: goodput and sessions of 362
+    random piconets were at most .6 % off, 183 of them drawn after this rule. Polled by prc-lwrr, 2 of 21 were
+    4.5 % off.
+    """
+    named = all(one.discipline != "prc-lwrr" for one in network.piconets)
+    one_frame = all(port.limit == 1 and port.bridge < 0 for port in network.ports)
+    steady = all(
+        flow.protocol == "centaurus" and not flow.traffic.pause_s and not flow.traffic.goodbye_bytes
+        for flow in pairs
+    )
+    return named and one_frame and steady and not network.wires and len(pairs) == len(network.flows)
+
+
 def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
     """Yield the doubts about sessions, with measured errors."""
     pairs = [network.flows[one] for f in found for one in pair_of(network.flows, f)]
@@ -642,12 +658,13 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
             "delayed acknowledgements wait for the next message, or behind it: goodput was up to 6 % too "
             "high, and round trips 18 % too short to 32 % too long"
         )
-    if len(found) > 1:
+    if len(found) > 1 and not _take_turns(network, pairs):
         yield (
             "several clients wait for each other: the order of visits is not known, and timeouts without a "
             "loss are not counted: round trips were 77 % too short to 12 times as long, and sessions 37 % "
             "too short to 4 times as long"
         )
+    if len(found) > 1:
         sessions_s = [one.session_s for one in found.values()]
         if max(sessions_s) > (1.0 + UNNOTICED) * min(sessions_s):
             yield (
