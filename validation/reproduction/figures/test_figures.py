@@ -171,7 +171,7 @@ def test_points_that_the_model_doubts_are_crosses(monkeypatch):
     assert (curve.doubted, less.doubted) == ([1], [1, 2])
     figure = curves([Panel([curve], "goodput")])
     (crosses,) = (line for line in figure.axes[0].lines if line.get_marker() == "x")
-    assert (crosses.get_xdata().tolist(), crosses.get_ydata().tolist()) == ([90.0], [90.0])
+    assert np.array(crosses.get_xydata()).tolist() == [[90.0, 90.0]]
     assert "model, in doubt" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
