@@ -16,6 +16,8 @@ import numpy as np
 
 LEAST_WINDOW = 2.0
 """Segments that Vegas always keeps."""
+PARTS = 1024
+"""Parts of a service in which times are given, so that sums of times are exact: rounding decided ties."""
 ACKS = 1_500
 """Most acknowledgements until the window rests. Of a window that still moves the second half is averaged. It
 oscillates, or falls from a large initial window, for thousands of round trips: slow start begins again."""
