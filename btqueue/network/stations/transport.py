@@ -36,10 +36,9 @@ OPEN = 2.0
 NEARBY = 1.07
 """Factor by which the shortest round trip of Vegas may be off where its window is said to be certain."""
 ODD = 5.0
-"""Window (segments) of Vegas from which on waits for polls may decide, if acknowledgements are shared, whether
-slow start ends at an odd window: 20 of 51 drawn lone links were right, and all of 9 with smaller ones (chosen
-after these).
-"""
+"""Window (segments) of Vegas from which on waits for polls may decide, where acknowledgements are shared, at
+which odd window slow start ends: 20 of 51 drawn lone links were right, and all of 9 with smaller windows
+(chosen after these)."""
 TICKS = (np.arange(16) + 0.5) / 16.0
 """Parts of the period of a clock that are left when a wait begins."""
 PAIR = 2
