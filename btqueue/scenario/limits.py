@@ -232,7 +232,7 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
     if bound.kind == "cwnd" and bound.name == "a queue on the way":
         return _on_the_way(scenario, flow)
     if bound.kind == "slots" and scenario.link.bearer == "le":
-        key = f"le.{_of_events(scenario, flow, bound.name)}"
+        key = "le.interval_s" if bound.share else f"le.{_of_events(scenario, flow, bound.name)}"
     elif bound.idle_share > IDLE:
         key = POLLS.get(scenario.polling.discipline, key)
     own = scenario.of_flow(flow.spec)

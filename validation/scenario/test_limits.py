@@ -172,6 +172,20 @@ def test_limits_that_hold_a_flow_together_are_named_together(engine, network, wi
 
 
 @pytest.mark.parametrize("engine", [solve, simulate])
+def test_the_interval_makes_up_the_round_trip_beside_a_window_over_connection_events(engine):
+    """Segments wait for events of both piconets, wherever these end: shorter intervals bring goodput."""
+    ward, lab = ({"name": name, "central": name[0], "peripherals": ["a"]} for name in ("ward", "lab"))
+    network = {"topology": "custom", "piconet_list": [ward, lab], "flows": [{"from": "w", "to": "l"}]}
+    transport = {"receive_window_segments": 2, "initial_window_segments": 2}
+    scenario = Scenario.from_dict({"network": network, "transport": transport, "link": {"bearer": "le"}})
+    scenario = scenario.changed(SHORT | {"traffic.source": "greedy", "le.interval_s": 0.1})
+    (found,) = engine(scenario).attrs["limited_by"]
+    assert [found["kind"], *(one["key"] for one in found["also"])] == ["window", "le.interval_s"]
+    shorter = engine(scenario.with_(le__interval_s=0.05)).goodput_kbps
+    assert float(shorter.mean()) > 1.1 * found["kbps"]
+
+
+@pytest.mark.parametrize("engine", [solve, simulate])
 def test_windows_share_the_layers_of_the_host_that_receives_them(engine):
     two = {"network.peripherals": 2, "network.flows": [{"from": f"p1.{n}", "to": "c1"} for n in (1, 2)]}
     for found in engine(CASES["host"][0].changed(two)).attrs["limited_by"]:
