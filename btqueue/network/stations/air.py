@@ -369,8 +369,8 @@ def _overflowed(network: Network, flow: Flow) -> Iterator[float]:
             yield there.places
 
 
-LONGEST_TURN = 6
-"""Steps after which rounds come in turn, at a jump of the wait for a poll."""
+LONGEST_TURN, SAME = 6, 1e-4
+"""Most steps in which rounds come in turn, at a jump of the wait for a poll, and their difference (steps)."""
 
 
 def until_polled(gone: float, more: float, gap: float, first: float) -> float:
@@ -448,9 +448,10 @@ def _halving(
             new = until_polled(gone - legs.early[k], gone - sure, legs.gaps[k], first) - legs.early[k]
             total += (new - wait[k]) / 2.0
             wait[k] = (new + wait[k]) / 2.0
+        step, least = abs(total - past[-1][0]) if past else 0.0, 1e-10 * total
         past.append([total, *wait])
         for period in range(1, min(LONGEST_TURN, len(past) - 1) + 1):
-            if abs(total - past[-1 - period][0]) < (1e-10 if period == 1 else 1e-6) * total:
+            if abs(total - past[-1 - period][0]) < (least if period == 1 else max(least, SAME * step)):
                 total, *wait = np.mean(past[-period:], axis=0).tolist()
                 return total, wait
     return total, wait
