@@ -214,11 +214,8 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
     most = run.replications * MORE if fixed else max(run.replications, FIRST)
     while True:
         results = simulate(scenario.changed(again), threads=threads, most=most)
-        attrs, done, wanted = (
-            results.attrs,
-            int(results.sizes["replication"]),
-            replications_for_times(results),
-        )
+        attrs, done = results.attrs, int(results.sizes["replication"])
+        wanted = replications_for_times(results)
         if attrs["finished"] < attrs["wanted"]:
             break
         if done < min(wanted, most):

@@ -56,7 +56,7 @@ CROWDED = 0.3
 MANY_FIT, LEFT = 8, 4000
 """Segments of an event up to which their PDUs are followed, and PDUs that may be left behind then."""
 EVENTS = 2000
-"""Events over which segments left behind are summed."""
+"""Events over which segments left behind are summed, and most events until PDUs left behind settle."""
 LEVELS = (np.arange(32) + 0.5) / 32.0
 """Middles of cells of an interval in which vacations end, and levels of the quantiles of a uniform law."""
 WRAPS = 8
@@ -64,7 +64,7 @@ WRAPS = 8
 PLAYED, FEW = 64, 16
 """Intervals for which the schedule of a central is followed, and the same for each set of random anchors."""
 SETS = 128
-"""Sets of first anchors that stand for random ones."""
+"""Sets of first anchors that stand for random ones; also steps until shares of missed events settle."""
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71)
 """Their roots spread the first anchors of up to 20 links evenly."""
 AT_ONCE = 40
@@ -490,17 +490,18 @@ def _queue_law(used: float, most: int) -> Vector:
 
 @lru_cache(maxsize=256)
 def until_run_ends(used: float, window: int, clock: float) -> float:
-    """Return the mean services from the end of a segment's until its acknowledgement may go, as a run ends.
+    """Return the mean time from the end of a segment's service until its run ends (in services).
 
-    A run of services begins with one segment. It ends with no segment at the sender, or with the window.
+    Then its acknowledgement may go. A run of services begins with one segment. It ends when the sender has no
+    segment, or when the run has the segments of a window.
 
     Args:
         used: segments that come in a service.
         window: most segments of a run.
         clock: services after which a timer acknowledges the first segment of two; 0 if each has its own.
     """
-    # by parity of the segments before, and segments at the sender: acknowledgements, sum of their waits,
-    # whether a segment is left over, services until the end
+    # by parity of the segments before, and segments at the sender: acknowledgements, sum of the waits for
+    # them, chance that a segment is left over, services until the end
     found = np.zeros((4, 2, window + 1))
     found[2, 1] = 1.0
     for room in range(1, window + 1):
@@ -516,9 +517,8 @@ def until_run_ends(used: float, window: int, clock: float) -> float:
     (acks, waits, left, lasts), joins = found[:, :, 1], -expm1(-used * clock)
     if not clock:
         return float(waits[0] / acks[0])
-    begun = (
-        joins * left[0] / (1.0 - joins * (left[1] - left[0]))
-    )  # share of runs that find a segment left over
+    # share of runs that find a segment left over
+    begun = joins * left[0] / (1.0 - joins * (left[1] - left[0]))
     waits = waits + left * joins * (1.0 / used + lasts[1])
     return float((waits[0] + begun * (waits[1] - waits[0])) / (acks[0] + begun * (acks[1] - acks[0])))
 
@@ -817,9 +817,10 @@ def _events(link: Station, pdus: Pdus, up: bool, error: float, other: float) -> 
     if error > 0.0 or other > 0.0:
         found[:] = 0.0
         for most, count, data in zip(room[begun].tolist(), numbers.tolist(), real.tolist(), strict=True):
-            # an event that closes early has room for repetitions, and goes on for credits or answers
+            # an event that closes early has room for repetitions, and goes on for credits or answers; in
+            # others exchanges without data take their share of the room
             early = most > count and data > 0.0
-            whole, part = divmod(most if early else most * data / count, 1.0)  # others take their share of it
+            whole, part = divmod(most if early else most * data / count, 1.0)
             for tried, weight in ((int(whole), 1.0 - part), (int(whole) + 1, part)):
                 means = _through(tried, error, other, int(data) if early else tried)
                 found += weight / len(real) * np.array(means)

@@ -54,7 +54,7 @@ def bounds(
         if f in kept_out and f not in point.found:
             found.append(kept_out[f])
             continue
-        every = _every(plan, network, point, f, used, float(goodput[f]))
+        every = _every(plan, network, point, f, used)
         first = _binding(flow, point, f, every, float(goodput[f]), float(timeouts[f]), overflow)
         if first.kind == "slots":
             first = first._replace(idle_share=idle_shares.get(first.name))
@@ -68,7 +68,7 @@ def bounds(
     return found
 
 
-def _every(plan: Topology, network: Network, point: Point, f: int, used: Any, goodput: float) -> list[Bound]:
+def _every(plan: Topology, network: Network, point: Point, f: int, used: Any) -> list[Bound]:
     """Return the stations on the way, the window and the load of a flow, with the goodputs they allow."""
     flow = network.flows[f]
     rooms: dict[tuple[Kind, str], float] = {}
