@@ -34,7 +34,7 @@ BETWEEN_TIMEOUTS = 4.0
 OPEN = 2.0
 """Segments behind a lost segment that a window lets out in a timeout, on average: it opens from two."""
 NEARBY = 1.07
-"""Factor by which the shortest round trip of Vegas may be off where its window is said to be certain."""
+"""Factor by which the shortest round trip of Vegas may be off (assumed) where its window is certain."""
 ODD = 5.0
 """Window (segments) of Vegas from which on waits for polls may decide, where acknowledgements are shared, at
 which odd window slow start ends: 20 of 51 drawn lone links were right, and all of 9 with smaller windows
