@@ -146,7 +146,8 @@ class Station:
         energy: the table of currents.
         beside: links at the central, and at the member, whose anchors have random distances from its anchors.
         drifts: whether its anchors move against the anchors of these links.
-        behind_s: mean wait for too long exchanges of other links, beyond the one that `taken` tells.
+        behind_s: mean wait for exchanges of other links that are longer than reservations, beyond the wait
+            that follows from `taken`.
     """
 
     interval_s: float
@@ -226,7 +227,8 @@ class Station:
     def charge_uc(self, events: float, exchanges: float, sent: float, heard: float) -> float:
         """Return the charge (uC) of the peripheral a second.
 
-        Events that it wakes up for, exchanges, and air times of PDUs sent and heard (us) are a second, too.
+        The arguments are per second, too: events that it wakes up for, exchanges, and the air times of PDUs
+        that it sends and hears (us).
         """
         energy = self.energy
         # clocks drift apart since the last event, so that this does not depend on how many there are
@@ -260,7 +262,7 @@ class Station:
     def burst_s(self, pdus: Pdus, number: int, *, up: bool, come: float = 0.0) -> tuple[float, float]:
         """Return the mean time (s) until segments waiting at an anchor are across, and then acknowledged.
 
-        Of further segments `come` in an interval, which wake a peripheral that sends them.
+        Further segments, `come` of them in an interval, wake a peripheral that sends them.
         """
         found = _chain(self, pdus._replace(window=float(number), every=1), up, once=True)[0]
         period_us = 1e6 * self.interval_s / max(self.taken, 1e-9)
@@ -1010,7 +1012,7 @@ def doubts(network: Any, point: Any) -> list[str]:
                 "was up to 50 % off, round trips 1 % in the median, 11 % in one of ten, more beside timeouts"
             )
         if network.anchored and flow.protocol == "none" and endless and len(flow.forth) > 1:
-            found.append("the queue before a slower second link grows: theory takes the way at its rate")
+            found.append("the queue before the slowest link grows, and theory takes its rate for the way")
         stops = [visit for visit in flow.forth if visit.pdus is not None]
         if len(stops) > 1 and not network.anchored[0][0].drifts:
             found.append(
@@ -1078,8 +1080,9 @@ def _of_visit(
         yield "PDUs of a segment differ in length, and in their errors: goodput was up to 50 % too high"
     if link.window_s > SLOWLY * link.stay_s:
         yield (
-            "the radio changes its state within an event, which has one in theory: goodput was up to 30 % "
-            "too high where stays last as long as events, and more where they are shorter; delays 33 % short"
+            "the radio changes its state within an event, which has one state in theory: goodput was up to "
+            "30 % too high where stays last as long as events, and more where they are shorter; delays were "
+            "up to 33 % too short"
         )
     if events.facing > ERRORS / 2.0:
         yield "PDUs of the other side are damaged, credits among them: goodput was up to 10 % too low"
@@ -1096,7 +1099,7 @@ def _of_visit(
     if not endless and up and 2e-6 * link.air_us(0) > ERRORS * link.interval_s:
         yield "data come in time while a peripheral answers an idle event: delays were up to 10 % too long"
     if not endless and used > CROWDED:
-        yield "full events have no uniform waits for the next: 95 % quantiles were up to 20 % too short"
+        yield "waits for nearly full events are not uniform: 95 % quantiles were up to 20 % too short"
     worst = max(link.error(sizes[0], up=up, channel=on, ber=ber) for _, on, ber in link.states(up=up))
     if not endless and worst > ERRORS:
         yield f"{worst:.0%} of the longest PDUs are damaged on the worst channel: delays were up to 33 % off"
