@@ -224,6 +224,7 @@ SETTLED = LONE | {
     "traffic.source": "greedy", "transport.variant": "vegas", "transport.receive_window_segments": 16,
     "transport.initial_window_segments": 1,
 }  # fmt: skip
+SOURCES = {"traffic.source": "poisson", "traffic.load_kbps": 200.0, "traffic.message_bytes": 1460}
 FULL_RING = {
     "network.peripherals": 6, "link.packets": ["DH5", "DH3"], "traffic.source": "greedy",
     "transport.delayed_ack": False, "transport.receive_window_segments": 4,
@@ -298,6 +299,8 @@ ENDS = [
     (gateway(3, 0.02, loss=0.001), "does not fill its path"),
     (gateway(12, 0.005, delay_s=0.1, loss=0.001), None),
     (gateway(64, 0.0, delay_s=0.05, loss=0.03), None),
+    (gateway(24, 0.0, delay_s=0.05, loss=0.01) | SOURCES, None),
+    (gateway(24, 0.0, delay_s=0.05, loss=0.03) | SOURCES, "lost at random"),
     (gateway(64, 0.0, delay_s=0.05, loss=0.05), "lost at random"),
     (gateway(64, 0.0, delay_s=0.05, loss=0.003) | {"transport.min_rto_s": 0.2}, "lost at random"),
     (gateway(64, 0.0, delay_s=0.05, loss=0.03, buffer_packets=30), "lost at random"),
