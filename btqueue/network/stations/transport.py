@@ -474,7 +474,7 @@ def resting_window(
     transport, path = flow.transport, max(rate * lone_s, 1.0)
     if flow.load < inf or flow.loss > 0.0 or rate <= 0.0:
         window = min(max(path + transport.alpha + 0.5, vegas.LEAST_WINDOW), flow.window)
-        return Rest(window, window)
+        return Rest(window, window, window >= flow.window)
     starts, delay = starts or (lone_s,), inf
     if transport.delayed_ack:
         delay = round(vegas.PARTS * rate * transport.ack_delay_s) / vegas.PARTS
