@@ -131,25 +131,29 @@ def _mean(values: list[Any], weights: np.ndarray) -> Any:
 
 
 def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict[str, Any]:
-    """Return how the steps were answered: the worst residual, all iterations, every warning with its load."""
+    """Return how the steps were answered: the worst residual, all iterations, every warning with its load.
+
+    Doubts about the mean over the steps are apart, too.
+    """
     notes = [note for _, note in answers]
     warnings = [
         f"at a load of {step.load_kbps:g} kbit/s: {warning}"
         for step, note in zip(steps, notes, strict=True)
         for warning in note["warnings"]
     ]
+    doubts = []
     for step, (metrics, _) in zip(steps[:-1], answers[:-1], strict=True):
         offered = np.array([offered_kbps(scenario, flow, step) for flow in topology(scenario).flows])
         short = np.isfinite(offered) & (metrics["goodput_kbps"] < CARRIED * offered)
         beyond = offered[short]
         if beyond.size:
-            warnings.append(
+            doubts.append(
                 f"a load of {beyond.max():g} kbit/s is more than is carried; the backlog that it leaves for "
                 "the next step is left out"
             )
     views = (scenario.of_flow(flow.spec) for flow in topology(scenario).flows)
     if len(steps) > 1 and any(shares_segments(one) and one.transport.nagle is not False for one in views):
-        warnings.append(
+        doubts.append(
             "round trips are weighed by the bytes of each step: messages that share segments (Nagle's "
             "algorithm) have fewer round trips at high loads"
         )
@@ -163,5 +167,6 @@ def _notes(scenario: Scenario, steps: list[Step], answers: list[Answer]) -> dict
         **({"sampled": True} if any(note.get("sampled") for note in notes) else {}),
         "residual": max(note["residual"] for note in notes),
         **({"iterations": sum(counts)} if counts else {}),
-        "warnings": warnings,
+        "warnings": [*warnings, *doubts],
+        "doubts": doubts,
     }

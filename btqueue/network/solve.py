@@ -74,6 +74,7 @@ def gate(written: Scenario, *, sampling: bool = True) -> Results:
 
     if scenario.traffic.load_schedule:
         metrics, notes = answer_in_steps(scenario, answer)
+        found.extend(notes.pop("doubts"))
     else:
         metrics, notes = answer(scenario)
     why = tuple(dict.fromkeys(found))

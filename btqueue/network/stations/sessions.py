@@ -551,15 +551,22 @@ def _take_turns(network: Network, pairs: list[Flow]) -> bool:
 
     Then the order of the visits does not matter, as the central is always busy: goodput and sessions of 362
     random piconets were at most .6 % off, 183 of them drawn after this rule. Polled by prc-lwrr, 2 of 21 were
-    4.5 % off.
+    4.5 % off. Beside a call, behind token buckets, with losses, early data or a worker, and beside members
+    without a client goodput was up to 25 % off.
     """
-    named = all(one.discipline != "prc-lwrr" for one in network.piconets)
-    one_frame = all(port.limit == 1 and port.bridge < 0 for port in network.ports)
+    if network.wires or network.buckets or len(pairs) != len(network.flows):
+        return False
+    links = {(port.piconet, port.link) for port in network.ports}
     steady = all(
-        flow.protocol == "centaurus" and not flow.traffic.pause_s and not flow.traffic.goodbye_bytes
+        flow.protocol == "centaurus"
+        and flow.loss + flow.ack_loss == flow.traffic.pause_s == flow.traffic.goodbye_bytes == 0
+        and not flow.transport.centaurus_early_data
+        and not flow.transport.centaurus_worker_s
         for flow in pairs
     )
-    return named and one_frame and steady and not network.wires and len(pairs) == len(network.flows)
+    busy = sum(one.members for one in network.piconets) == len(links)
+    plain = all(one.data_share == 1.0 and one.discipline != "prc-lwrr" for one in network.piconets)
+    return steady and busy and plain and all(port.limit == 1 and port.bridge < 0 for port in network.ports)
 
 
 def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
@@ -584,6 +591,11 @@ def doubts(network: Network, found: dict[int, Sessions]) -> Iterator[str]:
         yield (
             f"packets of TCP sessions are sent {tries:.2g} times in the mean until they come through: round "
             "trips were up to 11 % too short"
+        )
+    if any(sum(visit.kind == "port" for visit in flow.forth) > 1 for flow in pairs):
+        yield (
+            "sessions over several links: of 42 over chains 41 were wrong, goodput 36 % too low to 7 % too "
+            "high, round trips half as long to 45 % too long, and sessions 57 % too short to 57 % too long"
         )
     for f, one in found.items():
         ends = [network.flows[end] for end in pair_of(network.flows, f)]
