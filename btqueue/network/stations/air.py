@@ -22,6 +22,9 @@ LONG = 3.0
 """Longest absence of a central that is taken into account, in multiples of its mean."""
 PROBED = 100
 """Most iterations between the cycles of piconets and the rounds of bridges."""
+IN_A_ROW = 0.35
+"""Bridges in a row times the use of the busiest, above which round trips over several were 6 to 16 % too
+short: chosen on a draw of random bridges."""
 BRIEF = 3
 """Frames of an exchange that takes hardly longer than the polls around it."""
 FILLED = 1.4
@@ -310,7 +313,7 @@ def doubts(network: Network, point: Any) -> list[str]:
     reasons = {
         f"the busiest link of a bridge is used for {used:.0%} of the time: round trips were up to 12 % off "
         "below 30 %, up to 55 % above, and 6 to 16 % too short over several bridges": (
-            used > 0.2 or row * used > 0.35
+            used > 0.2 or row * used > IN_A_ROW
         )
         and any(flows[f].load < inf for f in carried if f in over),
         "windows of two segments wait for each other: goodput was up to 64 % too high": pairs,

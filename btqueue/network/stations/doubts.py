@@ -74,7 +74,7 @@ SELDOM_LOST, OPENED = 0.0101, 6.0
 """Loss of full segments (1 %, with its rounding) up to which, and window (segments) from which on, goodput
 and round trips were right for Reno, NewReno and SACK. The bounds were chosen on 118 random gateways and 17
 piconets, 134 of them right; of 400 others that were drawn afterwards all that stood were right, but for
-Tahoe's: one of them had 7 % more goodput."""
+one of Tahoe, whose goodput was 7 % too low."""
 OPEN_LOSSY = 0.1
 """Loss of a random source up to which its law was right: at 15 % round trips were 3 to 6 % too short."""
 SELDOM_NEAR = 0.15

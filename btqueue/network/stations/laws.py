@@ -1021,11 +1021,17 @@ class Laws:
         """
         if queue is not None:
             slower = queue._replace(turn=max(queue.turn, turn))
-            found = lambda window, lone: slower._replace(trip=lone).within(window, tokens)  # noqa: E731
+
+            def found(window: float, lone: float) -> float:
+                return slower._replace(trip=lone).within(window, tokens)
+
         else:
-            window = self.network.flows[f].window
-            both = float(np.hypot(wait, tokens.between(0.0, window * turn if window < inf else inf)))
-            found = lambda window, lone: self.own_wait(f, window, lone, both)  # noqa: E731
+            most = self.network.flows[f].window
+            both = float(np.hypot(wait, tokens.between(0.0, most * turn if most < inf else inf)))
+
+            def found(window: float, lone: float) -> float:
+                return self.own_wait(f, window, lone, both)
+
         period, late = self.period_s[f].tolist()
         if period == 0.0:
             return found

@@ -224,6 +224,26 @@ SETTLED = LONE | {
     "traffic.source": "greedy", "transport.variant": "vegas", "transport.receive_window_segments": 16,
     "transport.initial_window_segments": 1,
 }  # fmt: skip
+HV3 = {"voice.packet": "HV3", "voice.links": 1}
+BESIDE_MESSAGES = [
+    {"from": "c1", "to": "p1.1"},
+    {"from": "c1", "to": "p1.2", "law": "poisson", "load_kbps": 50.0, "message_bytes": 1000},
+]
+TWO_DOWN = [{"from": "c1", "to": "p1.1"}, {"from": "c1", "to": "p1.2"}]
+TWO_UP = LONE | {
+    "network.peripherals": 2, "network.flows": "uplink", "link.packets": ["DM3"], "traffic.load_kbps": 5.0,
+    "transport.nagle": False,
+}  # fmt: skip
+OBJECTS = OFFERED | {
+    "network.peripherals": 2, "link.packets": ["DH3"], "polling.limit": 1,
+    "transport.centaurus_early_data": False,
+}  # fmt: skip
+TALKS = LONE | {
+    "traffic.source": "request-reply", "traffic.request_bytes": 300,
+    "traffic.reply_bytes": 1000,
+}  # fmt: skip
+IN_STEPS = LONE | {"run.warmup_s": 10.0, "run.duration_s": 300.0}
+LATER = [{"at_s": 150.0, "load_kbps": 200.0}]
 SOURCES = {"traffic.source": "poisson", "traffic.load_kbps": 200.0, "traffic.message_bytes": 1460}
 FULL_RING = {
     "network.peripherals": 6, "link.packets": ["DH5", "DH3"], "traffic.source": "greedy",
@@ -336,6 +356,22 @@ ENDS = [
     (SETTLED | {"transport.alpha": 3.0, "transport.beta": 6.0}, None),
     (SETTLED | {"transport.initial_window_segments": 10}, "Vegas settles"),
     (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
+    (SETTLED | HV3, "Vegas settles"),
+    (SETTLED | {"network.peripherals": 2, "network.flows": BESIDE_MESSAGES}, "Vegas settles"),
+    # segments of several packets of two links beside a call, and of one packet
+    (TWO_UP, None),
+    (TWO_UP | HV3, "cut the time for data"),
+    (TWO_UP | HV3 | {"traffic.message_bytes": 60}, None),
+    (OBJECTS, None),
+    (OBJECTS | HV3, "order of visits is not known"),
+    (OBJECTS | {"network.peripherals": 3, "network.flows": TWO_DOWN}, "order of visits is not known"),
+    (TALKS, None),
+    (
+        TALKS | {"network.topology": "chain", "network.hops": 2, "network.flows": "end-to-end"},
+        "over several links",
+    ),
+    (IN_STEPS | {"traffic.load_schedule": [{"at_s": 100.0, "load_kbps": 200.0}]}, None),
+    (IN_STEPS | {"traffic.load_schedule": [{"at_s": 100.0, "load_kbps": 3000.0}, *LATER]}, "backlog"),
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 120.0}, None),
     (LONE | {"transport.variant": "vegas", "traffic.load_kbps": 300.0}, "Vegas takes"),
     (CUT_UP, "above 50%"),
