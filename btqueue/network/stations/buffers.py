@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from math import inf
 from typing import NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import transport
 from btqueue.network.stations.laws import CROWDED
-from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Visit
+from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Visit, least_s
 from btqueue.network.stations.point import CARRIED, WAITING, Point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.queueing.vacations import Time, VacationQueue, vacation_queue
@@ -52,8 +52,9 @@ SHORTEST, MANY = 8, 25.0
 NEARLY_AS_SLOW = 0.9
 """Utilisation of a station from which on a part of a window waits there, and not at the full station."""
 MANY_PAIRS = 10
-"""Acknowledgements of the segments in a buffer, from which on it hardly matters that they are of pairs: with
-fewer, round trips were up to 14 % off in 6 of 9 random connections."""
+"""Acknowledgements of the segments in a buffer, from which on it hardly matters that they are of pairs and
+that wires or hosts are between them: with fewer, round trips were up to 14 % off in 6 of 9 random
+connections."""
 SELDOM_WHOLE = 0.01
 """Share of datagrams that come whole, below which too few do in a run for its mean to be known."""
 LONGEST_VISIT = 200
@@ -250,31 +251,33 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             room *= 4.0 / (3.0 + share)
         comes = max(float(point.links.comes[0, f, point.links.number[held_at[:2]]]), RARE)
         each_s, radio = 1.0 / (rate * float(point.sent[f]) * comes), transport.radio_of(network, flow)
-        law = transport.chain_of(flow, lone, each_s, room, radio, comes=comes)
-        idle = max(1.0 - law.goodput / rate, 0.0)
-        repaired = alone and _losses_decide(flow, here, room)
-        found[f] = law._replace(goodput=rate * (1.0 - idle ** (1.0 / share)), known=repaired)
-        plain = flow.loss == flow.ack_loss == 0.0 and share == 1.0
-        if plain and room >= transport.DUPLICATES:
+        law = partial(transport.chain_of, flow, lone, each_s, room, radio, comes=comes)
+        plain, holds = flow.loss == flow.ack_loss == 0.0 and share == 1.0, flow.window <= int(room + 1e-9)
+        if plain and holds:
+            surely = len(ports) == 1 and all(_is_even(flow, stop) for stop in flow.forth)
+            surely = surely and (held_at.train.packets != 1.0 or held_at.train.spread == 0.0)  # it may lag
+            found[f] = law()._replace(known=surely and flow.window <= room - _grain(held_at))
+        elif plain and room >= 1.0:
             part = room if held_at.kind == "port" else here
             in_vain = int(packets * part + 1e-6) % packets / packets
             varies_s = _varies(network, flow, held_at, room) / rate
+            if alone and len(flow.forth) == 1:  # its own segments keep it from polls: it waits for one
+                lone = min(lone, least_s((*flow.forth, *flow.back)) + EMPTY * SLOT_S + 4.0 * flow.host_s)
             saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), in_vain, varies_s, batch=batch)
             beside = [used[r] for r in np.flatnonzero(point.service[f]) if used[r] <= CROWDED]
             sure = max(beside, default=0.0) < NEARLY_AS_SLOW
-            sure = sure and (flow.acks == 1.0 or here * flow.acks >= MANY_PAIRS)
+            at_once = _outside_s(flow) == 0.0 and room >= LEAST_ROOM
+            sure = sure and (flow.acks == 1.0 or at_once or here * flow.acks >= MANY_PAIRS)
             sure = sure and _is_sure(network, flow, held_at, room, here + rate * _outside_s(flow), rate)
             # a link that is empty after a loss: waits of the next segment for polls are known on average
             idle = 1.0 - saw.goodput / rate * (1.0 + in_vain * (saw.transmissions - 1.0))
             sure = sure and idle * (1.0 - _outside_s(flow) / lone) < HELD
-            goodput = min(saw.goodput, law.goodput) if saw.timeouts else saw.goodput
+            goodput = min(saw.goodput, law().goodput) if saw.timeouts and room >= 2.0 else saw.goodput
             found[f] = saw._replace(goodput=goodput, known=saw.known and sure)
-            if flow.window <= int(room + 1e-9):
-                surely = len(ports) == 1 and all(_is_even(flow, stop) for stop in flow.forth)
-                surely = surely and (
-                    held_at.train.packets != 1.0 or held_at.train.spread == 0.0
-                )  # it may lag
-                found[f] = law._replace(known=surely and flow.window <= room - _grain(held_at))
+        else:
+            idle = max(1.0 - law().goodput / rate, 0.0)
+            repaired = alone and _losses_decide(flow, here, room)
+            found[f] = law()._replace(goodput=rate * (1.0 - idle ** (1.0 / share)), known=repaired)
     return found
 
 
@@ -351,7 +354,7 @@ def _elsewhere(network: Network, flow: Flow, visit: Visit, rate: float, lone_s: 
     none = (1.0 - visit.train.packets / visit.train.frames) * visit.places > 1.0
     none = none or (visit.node >= 0 and outside == 0.0)
     ahead = 0.0 if none else max(_ahead(network, flow, visit), 0.0)
-    here = ahead / max(visit.train.packets, 1.0) + 1.0 / max(flow.acks, 0.1) - 1.0
+    here = ahead / max(visit.train.packets, 1.0)
     if links == ahead == visit.train.packets == flow.acks == 1.0:
         odds = _lags(flow, visit)
         here += min(odds / (1.0 - odds), flow.window) if odds < 1.0 else flow.window

@@ -29,8 +29,6 @@ LARGEST_CHAIN = 256
 """Largest window (segments) whose losses are solved; losses keep larger windows from opening further."""
 LARGEST_OPENING = 12
 """Window (segments) from which on three of those behind a lost one hardly ever fail to arrive."""
-BETWEEN_TIMEOUTS = 4.0
-"""Segments that a path without room for two carries from one timeout to the next."""
 OPEN = 2.0
 """Segments behind a lost segment that a window lets out in a timeout, on average: it opens from two."""
 NEARBY = 1.07
@@ -547,18 +545,24 @@ def saw(
         batch: whether a window moves as a whole: then the last segment of the next window is lost as well,
             before the first loss is noticed.
     """
-    most = int(flow.window)
-    losses = 2 if batch and most > room + 1 else 1
-    half, tahoe = max((room + losses) / 2.0, 2.0), flow.transport.variant == "tahoe" and not batch
-    half = ceil(half) if tahoe else half  # at the end of its slow start
-    low, acks = int(half), _acks(flow, service_s)
-    grows = ceil(((room + 1) ** 2 - half**2) / (2.0 * acks))
-    if batch:  # to the end of the window in which it happens
-        grows = max(grows, low + sum(range(low, room + 1)))
-    windows = np.sqrt(half**2 + 2.0 * acks * np.arange(grows))
-    inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
+    most, acks = int(flow.window), _acks(flow, service_s)
+    losses, every = 2 if batch and most > room + 1 else 1, round(1.0 / acks)
     # segments that a recovery lets out: two by RFC 3042, one for each later duplicate, the others at its end
     early = int(min(max(most - room - 1, 0), DUPLICATES - 1)) if flow.transport.limited_transmit else 0
+    selective = flow.transport.sack or flow.transport.variant == "sack"
+    # the segment behind the lost one ends the wait of the segment before it, so that it makes no duplicate
+    waits = int(room % every > 0 and room > 1 and not (batch or selective))
+    one = room < 2 and flow.transport.variant in ("reno", "newreno") and not selective
+    if one or room - waits + early * (room > waits) < DUPLICATES:
+        return _until_timer_expires(flow, base_s, service_s, room, early * (room > waits))
+    half, tahoe = max((room + losses) / 2.0, 2.0), flow.transport.variant == "tahoe" and not batch
+    half = ceil(half) if tahoe else half  # at the end of its slow start
+    low, windows = int(half), _avoids(half, room + 1.0)
+    grows = every * len(windows)
+    if batch:  # to the end of the window in which it happens
+        grows = max(grows, low + sum(range(low, room + 1)))
+    windows = np.repeat(windows, every)
+    inflated = np.minimum(half + DUPLICATES + np.arange(room), most)
     new = int(max(min(low - 1, most - room - 1 - early), 0))
     drained = np.full(low, half) if batch else np.append(np.full(new, low), np.arange(new + 1.0, low + 1.0))
     if tahoe:  # each acknowledgement lets out two
@@ -567,14 +571,13 @@ def saw(
     repair = [room + early + 1.0 - DUPLICATES] if flow.transport.timestamps and not batch else []
     grown = np.sort(np.append(np.minimum(windows.astype(int), room), np.arange(low + 1.0, room + 1.0)))
     seen = np.concatenate([repair, drained, grown])
-    trips = np.maximum(base_s, seen * service_s)
+    trips = _round_trips(seen, base_s, service_s, every)
     at_loss = np.minimum(np.linspace(room + 1.0, room + 2.0, room), most)
     delivered = grows + 2.0 * room + (3.0 if batch else 1.0 + early + (low - 2.0) * tahoe)
     # a whole segment has crossed one of two hops
     lost_s = service_s * (losses * 0.5 if batch else in_vain)
-    sent = seen[len(repair) :]
-    idle = float((np.maximum(base_s, sent * service_s) / np.maximum(sent, 1.0)).sum()) - len(sent) * service_s
-    seconds = delivered * service_s + lost_s + max(idle, 0.0)
+    idle_s = _idle_s(seen[len(repair) :], base_s, service_s, every)
+    seconds = delivered * service_s + lost_s + idle_s
     window = (windows.sum() + at_loss.sum() + inflated.sum() + half) / (grows + 2.0 * room + 1.0)
     repaired_s = max((room + early + 1.0) * service_s, DUPLICATES * service_s + base_s) + lost_s
     timer_s = max(flow.transport.min_rto_s, timer(trips[:: max(round(1.0 / acks), 1)][-REMEMBERED:].tolist()))
@@ -587,8 +590,70 @@ def saw(
         float(window),
         float(trips.mean()),
         known=repaired_s + varies_s < timer_s
+        and room > (DUPLICATES if tahoe else 1)  # a slow start leaves a short queue empty
         and flow.transport.variant in ("tahoe", "reno", "newreno", "sack"),
     )
+
+
+def _avoids(least: float, most: float) -> Vector:
+    """Return the congestion windows of an avoidance before each acknowledgement.
+
+    Each acknowledgement adds 1/c, so that c^2 grows by 2 + 1/c^2.
+    """
+    square = least**2 + 2.0 * np.arange(ceil(max(most**2 - least**2, 0.0) / 2.0))
+    windows = np.sqrt(square + np.log(square / least**2) / 2.0 + (1.0 / least**2 - 1.0 / square) / 2.0)
+    return windows[windows < most]
+
+
+def _round_trips(seen: Vector, base_s: float, service_s: float, every: int) -> Vector:
+    """Return the round trips of segments by the number in flight with them (s).
+
+    Where an acknowledgement covers several, it shows the round trip of the first one (RFC 7323, section 4.3),
+    which waits for the last one. The segments of an acknowledgement are not sent together, unless the window
+    is a multiple of them.
+    """
+    return np.maximum(base_s, np.where(seen > 1.0, np.ceil(seen / every) * every, seen) * service_s)
+
+
+def _idle_s(seen: Vector, base_s: float, service_s: float, every: int) -> float:
+    """Return how long a bottleneck is idle while segments are acknowledged (s), by the number in flight."""
+    rounds_s = base_s + np.where(seen > 1.0, every - 1.0, 0.0) * service_s
+    return float((np.maximum(rounds_s - seen * service_s, 0.0) / np.maximum(seen, 1.0)).sum())
+
+
+def _until_timer_expires(flow: Flow, base_s: float, service_s: float, room: int, early: int) -> Law:
+    """Return the law of a window whose buffer has room for few segments: no loss shows before the timer.
+
+    The repetition acknowledges all segments behind it, and the window begins with two. When it exceeds the
+    room by one segment, one is lost; the segments before it are acknowledged, and let out as many behind it.
+
+    Args:
+        flow: its window and acknowledgements.
+        base_s: round trip of a lone segment.
+        service_s: time between segments at the bottleneck.
+        room: segments that path and buffer hold.
+        early: segments that duplicates let out (RFC 3042).
+    """
+    acks = _acks(flow, service_s)
+    every = round(1.0 / acks)
+    windows = np.repeat(_avoids(max((room + 1.0) / 2.0, 2.0), room + 1.0), every)
+    seen = np.concatenate([[1.0], np.minimum(windows.astype(int), room), np.full(room, float(room))])
+    trips = _round_trips(seen, base_s, service_s, every)
+    # a fast retransmit lets out a new segment, for which one place is too few, and whose loss does not show
+    repaired = int(room == 1 and early > 1)
+    delivered = len(seen) + (room + early) * (1 + repaired) + repaired
+    # a segment alone is acknowledged by the timer of the receiver
+    late_s = flow.transport.ack_delay_s if room % every and room == 1 else 0.0
+    trips[-1] += late_s
+    timer_s = max(flow.transport.min_rto_s, timer(trips.tolist()))
+    seconds = (
+        timer_s + late_s + (delivered - room - early) * service_s + _idle_s(seen, base_s, service_s, every)
+    )
+    return Law(
+        delivered / seconds, 1.0 + (1 + repaired) / delivered, 1.0 / seconds, repaired / seconds,
+        (1 + repaired) / (delivered + 1.0 + repaired),
+        float(np.append(windows, room + 1.0).mean()), float(trips.mean()),
+    )  # fmt: skip
 
 
 def timer(trips: list[float]) -> float:
@@ -670,7 +735,7 @@ def chain_of(
     ack_loss = radio.answers_lost if radio else flow.ack_loss
     window = resting_window(flow, 1.0 / service_s, base_s).window
     if loss == 0.0 and room < 2.0 <= window:
-        return _one_at_a_time(flow, base_s, service_s)
+        return _until_timer_expires(flow, base_s, service_s, 1, 0)
     if row is not None and min(int(window), max(room, 2.0)) <= row.fits:
         row = None
     if loss == 0.0 and row is None and int(window) <= max(room, 2.0):
@@ -716,26 +781,6 @@ def chain_of(
 @lru_cache(maxsize=256)
 def _rates(path: LossyPath) -> LossyRates:
     return lossy_rates(path)
-
-
-def _one_at_a_time(flow: Flow, base_s: float, service_s: float) -> Law:
-    """Return the law of a connection whose path has no room for two segments.
-
-    After a timeout a segment goes alone. Of the next two, sent at once, the second one is lost, and too few
-    follow for a fast retransmit. After an idle time the path lets one more pass.
-    """
-    trip_s = max(base_s, service_s)
-    seconds = max(flow.transport.min_rto_s, trip_s) + BETWEEN_TIMEOUTS * trip_s
-    sent = BETWEEN_TIMEOUTS + 1.0
-    return Law(
-        BETWEEN_TIMEOUTS / seconds,
-        sent / BETWEEN_TIMEOUTS,
-        1.0 / seconds,
-        0.0,
-        1.0 / sent,
-        1.0,
-        trip_s,
-    )
 
 
 def _stop_and_go(flow: Flow, loss: float, base_s: float) -> Law:

@@ -81,13 +81,28 @@ def test_acknowledgements_take_room_beside_segments() -> None:
     assert answer(ring(**full, **{"flow_control.buffer_packets": 40}))[1]["sampled"]
 
 
-def test_without_room_for_two_segments_a_connection_lives_by_its_timer() -> None:
-    small = {**DOWNLOADS, "flow_control.buffer_packets": 6, "network.peripherals": 3}
-    metrics, notes = answer(bt.Scenario().changed(small))
-    per_timeout = metrics["goodput_kbps"] / SEGMENT_KBIT / metrics["timeouts_per_s"]
-    assert per_timeout == pytest.approx(4.0)
-    assert metrics["timeouts_per_s"] == pytest.approx(0.75, abs=0.25)  # least timeouts are of a second
-    assert any("a factor of 5" in said for said in notes["warnings"])
+@pytest.mark.parametrize(
+    ("places", "delayed", "limited", "delivered", "lost"),
+    [
+        (7, False, False, 3, 1),  # the segment before the loss, the one behind it, and the repetition
+        (7, False, True, 9, 2),  # the first loss shows; the repetition leaves no room for a new segment
+        (10, False, False, 8, 1),
+        (7, True, False, 3, 1),
+        (10, True, False, 11, 1),
+        (15, True, False, 19, 1),  # the segment before the loss takes one of three duplicates
+    ],
+)
+def test_a_buffer_for_few_segments_makes_a_connection_live_by_its_timer(
+    places: int, delayed: bool, limited: bool, delivered: int, lost: int
+) -> None:
+    """Segments delivered and lost from one timeout to the next are counts; rates are near the simulation."""
+    changes = {"transport.delayed_ack": delayed, "transport.limited_transmit": limited}
+    asked = bt.Scenario().changed(UPLINK | changes | {"flow_control.baseband_packets": places})
+    found, notes = answer(asked)
+    assert found["goodput_kbps"] / SEGMENT_KBIT / found["timeouts_per_s"] == pytest.approx(delivered)
+    assert found["segment_loss"] == pytest.approx(lost / (delivered + lost))
+    assert any("may overflow" in said for said in notes["warnings"])
+    near_simulation(asked, goodput_kbps=0.03, timeouts_per_s=0.03, segment_loss=0.03)
 
 
 LOSSY = DOWNLOADS | {
@@ -187,6 +202,10 @@ SMALL = {
         ({"transport.variant": "tahoe", "flow_control.baseband_packets": 60}, False),
         ({"transport.variant": "tahoe", "flow_control.baseband_packets": 6, "link.packets": ["3-DH5"],
           "transport.limited_transmit": False}, True),  # its link is empty for a while
+        ({"transport.variant": "tahoe", "flow_control.baseband_packets": 10, "transport.delayed_ack": True},
+         True),  # for longer
+        ({"transport.delayed_ack": True, "flow_control.baseband_packets": 40}, False),
+        ({"transport.delayed_ack": True, "transport.ip_delay_s": 0.005}, True),  # a host spreads pairs
         ({"flow_control.baseband_packets": 14}, False),  # three duplicates
         ({"flow_control.baseband_packets": 14, "radio.model": "constant", "radio.ber": 1e-6}, True),
         ({"network.peripherals": 3, "network.flows": [{"from": "p1.1", "to": "c1"}],
@@ -275,7 +294,8 @@ def line(**changes: Any) -> dict[str, Any]:
         # the saw of one window before a bucket
         (SAW | {"transport.variant": "reno"}, None),  # one segment of a window is lost
         (SAW | {"transport.variant": "cubic"}, WINDOWS),  # it does not grow by a segment a round trip
-        (SAW | {"transport.delayed_ack": True}, WINDOWS),  # half of a small buffer comes in pairs
+        (SAW | {"transport.delayed_ack": True}, None),  # segments of an acknowledgement come together
+        (SAW | {"transport.delayed_ack": True, "flow_control.buffer_packets": 15}, WINDOWS),
         # with packets on the air it holds a sixth segment
         (SAW | {"flow_control.buffer_packets": 29}, WINDOWS),
         (SAW | {"flow_control.token_rate_kbps": 310.0}, WINDOWS),  # the port is nearly as slow

@@ -110,7 +110,6 @@ ROUGH = [
     (BUSY, "visits to a link"),
     (PLAIN | DOWNLOADS | {"transport.receive_window_segments": 1}, "windows of one segment"),
     (PLAIN | {"transport.variant": "vegas", "transport.receive_window_segments": 30}, "Vegas"),
-    (PLAIN | {"flow_control.central_buffer_packets": 10}, "overflow"),
     (PLAIN | LOSSY | {"radio.ber": 1e-4}, "lost at random"),
     (PLAIN | LOSSY | {"transport.frto": True}, "frto"),
     (PLAIN | {"transport.receive_window_segments": 20000}, "before windows"),
@@ -313,6 +312,7 @@ SHORT_PDUS = LE | {
     "le.mps_bytes": 500,
 }  # fmt: skip
 ENDS = [
+    (PLAIN | {"flow_control.central_buffer_packets": 10}, None),
     (gateway(12, 0.02), None),
     (gateway(6, 0.02), None),
     (gateway(4, 0.02), "jitter_s"),
