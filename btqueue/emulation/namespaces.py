@@ -89,13 +89,11 @@ class Namespace(NamedTuple):
 
 
 @contextmanager
-def namespace(address: str, prefix: int, mtu: int = 1500) -> Iterator[Namespace]:
+def namespace(address: str) -> Iterator[Namespace]:
     """Make a namespace and its device; after the block both are gone.
 
     Args:
-        address: IPv4 address of the device.
-        prefix: bits of the network's address.
-        mtu: largest IP packet (bytes).
+        address: IPv4 address of the device, in a network of 256.
 
     Raises:
         EmulationUnavailable: the kernel refuses.
@@ -113,21 +111,21 @@ def namespace(address: str, prefix: int, mtu: int = 1500) -> Iterator[Namespace]
             descriptor = os.open(TUN, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
             stack.callback(os.close, descriptor)
             made = Namespace(address, holder.pid, descriptor)
-            _make_device(made, prefix, mtu)
+            _make_device(made)
         except OSError as error:
             raise EmulationUnavailable(f"no TUN device: {error.strerror}") from None
         yield made
 
 
-def _make_device(inside: Namespace, prefix: int, mtu: int) -> None:
+def _make_device(inside: Namespace) -> None:
     request = struct.pack("16sH22x", b"btqueue%d", IS_TUN | NO_PACKET_INFORMATION)
     made = fcntl.ioctl(inside.descriptor, SET_DEVICE, request)
     name = made[:16].rstrip(b"\0").decode()
     command(["ip", "link", "set", name, "netns", str(inside.process), "name", DEVICE])
     inside.set_kernel("net/ipv6/conf/all/disable_ipv6", 1)  # its announcements would cross the link
     inside.run(["ip", "link", "set", "lo", "up"])
-    inside.run(["ip", "address", "add", f"{inside.address}/{prefix}", "dev", DEVICE])
-    inside.run(["ip", "link", "set", DEVICE, "mtu", str(mtu), "txqueuelen", "5000", "up"])
+    inside.run(["ip", "address", "add", f"{inside.address}/24", "dev", DEVICE])
+    inside.run(["ip", "link", "set", DEVICE, "txqueuelen", "5000", "up"])
 
 
 def ask_to_end(program: subprocess.Popen[bytes]) -> None:

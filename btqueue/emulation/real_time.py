@@ -16,7 +16,6 @@ from btqueue.emulation.namespaces import Namespace, ask_to_end, namespace
 from btqueue.simulator.records.conventions import SECOND
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
-PREFIX = 24
 LATENESS_BIN = 10_000
 LATENESS_BINS = 100_000
 """Lateness is counted in steps of 10 us, up to a second."""
@@ -106,7 +105,7 @@ class Emulation:
             EmulationUnavailable: this machine cannot have them.
         """
         with self._stack:
-            self.ends = [self._stack.enter_context(namespace(address, PREFIX)) for address in ADDRESSES]
+            self.ends = [self._stack.enter_context(namespace(address)) for address in ADDRESSES]
             self._stack = self._stack.pop_all()
         return self
 

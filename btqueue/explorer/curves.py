@@ -10,7 +10,6 @@ that is dropped leaves at most two points under way.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import deque
 from collections.abc import AsyncGenerator
@@ -72,22 +71,20 @@ class Desk:
 
     def __init__(self) -> None:
         """Start with nothing known."""
-        self._solving = ThreadPoolExecutor(2, "solve")
-        self._simulating = ThreadPoolExecutor(1, "simulate")
-        self._sketching = ThreadPoolExecutor(1, "sketch")
+        threads = {"solve": 2, "simulate": 1, "sketch": 1}
+        self._pools = {name: ThreadPoolExecutor(count, name) for name, count in threads.items()}
         self._known: dict[tuple[Engine, Scenario], Answer] = {}
 
     def close(self) -> None:
         """Begin no further point."""
-        self._solving.shutdown(wait=False, cancel_futures=True)
-        self._simulating.shutdown(wait=False, cancel_futures=True)
-        self._sketching.shutdown(wait=False, cancel_futures=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
 
     async def answer(self, scenario: Scenario, engine: Engine = "solve", *, sketch: bool = False) -> Answer:
         """Return an engine's answer for a scenario; failures are answers, too."""
         if (known := self._known.get((engine, scenario))) is not None:
             return known
-        pool = self._sketching if sketch else self._solving if engine == "theory" else self._simulating
+        pool = self._pools["sketch" if sketch else "solve" if engine == "theory" else "simulate"]
         return await asyncio.get_running_loop().run_in_executor(pool, self._found, scenario, engine)
 
     def _found(self, scenario: Scenario, engine: Engine) -> Answer:
@@ -218,8 +215,3 @@ def spread_order(count: int) -> list[int]:
             found.append(middle)
             gaps += [(low, middle), (middle, high)]
     return found
-
-
-def finite(value: float) -> float | None:
-    """Return a number for JSON, None for NaN and infinity."""
-    return value if math.isfinite(value) else None

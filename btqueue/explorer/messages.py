@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from btqueue.explorer.controls import Control
-from btqueue.explorer.curves import Curve, finite
+from btqueue.explorer.curves import Curve
 from btqueue.scenario import METRICS, Scenario, ScenarioError
 from btqueue.scenario.errors import shown
 from btqueue.scenario.topology import topology
 from btqueue.study.evaluate import Answer
 from btqueue.study.points import known_key, parse_one
-from btqueue.study.summary import of_groups
+from btqueue.study.summary import Estimate, of_groups
 from btqueue.text_files import BadToml, parse_toml
 
 LONGEST_TOML = 100_000
@@ -69,7 +69,7 @@ def told_curve(curve: Curve, groups: Sequence[str] = ()) -> dict[str, Any]:
     kinds = ["short run" if number in curve.sketched else _kind(curve.answers[number]) for number in numbers]
     values = [_values(curve.answers[number], groups) for number in numbers]
     metrics = {
-        name: [finite(one.get(name, math.nan)) for one in values]
+        name: [one.get(name, math.nan) for one in values]
         for name in dict.fromkeys(name for one in values for name in one)
     }
     return {
@@ -110,22 +110,23 @@ def told_answer(answer: Answer, groups: Sequence[str] = ()) -> dict[str, Any]:
 
     Beside flows stand their `groups`, where flows differ.
     """
+
+    def told(one: Estimate) -> dict[str, Any]:
+        of, names = of_groups(one, groups), answer.names.get(one.part, ())
+        means, widths = (dict(zip(names, values, strict=False)) for values in (one.means, one.ci95s))
+        return {
+            "mean": one.mean,
+            "ci95": one.ci95,
+            "parts": means | {group: part.mean for group, part in of.items()},
+            "intervals": widths | {group: part.ci95 for group, part in of.items()},
+        }
+
     return {
         "problem": "" if answer.failure is None else str(answer.failure),
         "warnings": answer.notes.get("warnings", []),
         "answered_by": answer.notes.get("answered_by", ""),
         "why": answer.notes.get("why", []),
-        "metrics": {
-            name: {
-                "mean": finite(one.mean),
-                "ci95": finite(one.ci95),
-                "parts": dict(zip(answer.names.get(one.part, ()), map(finite, one.means), strict=False))
-                | {group: finite(part.mean) for group, part in of_groups(one, groups).items()},
-                "intervals": dict(zip(answer.names.get(one.part, ()), map(finite, one.ci95s), strict=False))
-                | {group: finite(part.ci95) for group, part in of_groups(one, groups).items()},
-            }
-            for name, one in answer.metrics.items()
-        },
+        "metrics": {name: told(one) for name, one in answer.metrics.items()},
     }
 
 

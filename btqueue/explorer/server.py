@@ -32,6 +32,7 @@ from btqueue.explorer.messages import metrics_told, scenario_of, told_answer, to
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.topology import topology
 from btqueue.study.points import known_key, takes_whole_numbers
+from btqueue.study.provenance import plain
 
 HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")
@@ -161,7 +162,7 @@ class Explorer:
 
         async def tell(kind: str, **content: Any) -> None:
             async with turn:
-                await talk.send_text(json.dumps({"kind": kind, **content}, allow_nan=False))
+                await talk.send_text(json.dumps(plain({"kind": kind, **content}), allow_nan=False))
 
         tasks: dict[Any, asyncio.Task[None]] = {}
         try:

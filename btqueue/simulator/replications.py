@@ -304,8 +304,7 @@ def find_warmup(scenario: Scenario) -> float:
     delivered, waiting = np.array(looks, float).T
     ends = []
     for what, series in (("goodput", np.diff(delivered, prepend=0.0)), ("queues", waiting)):
-        end_s = find_warm_up(series, step_s).end_s
-        if end_s is None:
+        if (end_s := find_warm_up(series, step_s)) is None:
             why = f"the {what} did not become stationary in a run of duration_s = {scenario.run.duration_s:g}"
             raise ScenarioError(
                 conflict("run.warmup_s", "auto", f"{why}; make it longer, or give warmup_s in seconds")

@@ -110,7 +110,7 @@ def test_a_machine_or_user_that_cannot_is_told_why(monkeypatch, module, name, va
 def unavailable() -> str:
     try:
         require_namespaces()
-        with namespaces.namespace("10.78.0.1", 24):
+        with namespaces.namespace("10.78.0.1"):
             return ""
     except EmulationUnavailable as error:
         return str(error)

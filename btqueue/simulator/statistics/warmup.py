@@ -5,8 +5,6 @@ marginal standard error rule drops the start that makes this interval, computed 
 narrowest. It uses means of five observations, so that a single odd value does not stop it.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 BATCH = 5
@@ -15,27 +13,15 @@ LAST_BATCHES = 5
 """The last cuts are not tried: a few nearly equal values would always have the least variance."""
 
 
-class WarmUp(NamedTuple):
-    """Where the transient part of a series ends.
-
-    `end_s`: when it ends (s from the series' start), None if no stationary part was found; `observations`:
-    number of values dropped; `mean`: of the remaining values, not a number if no stationary part was found.
-    """
-
-    end_s: float | None
-    observations: int
-    mean: float
-
-
-def find_warm_up(series: np.ndarray, step_s: float) -> WarmUp:
-    """Return the warm-up of a series of observations that are `step_s` apart.
+def find_warm_up(series: np.ndarray, step_s: float) -> float | None:
+    """Return when the warm-up of a series ends (s from its start); None if it has no stationary part.
 
     No stationary part is found if the best cut lies in the second half: the series is then too short, or has
     no steady state (White, Cobb and Spratt, 2000).
 
     Args:
         series: observations from the start of a run, shape (n,): goodput in each step, a queue's length.
-        step_s: their distance (s).
+        step_s: the distance of two of them (s).
 
     Raises:
         ValueError: fewer than 50 observations, another shape, or values that are not numbers.
@@ -47,9 +33,7 @@ def find_warm_up(series: np.ndarray, step_s: float) -> WarmUp:
         raise ValueError("some observations are not numbers")
     errors = marginal_standard_errors(series)
     cut = int(np.argmin(errors))
-    if cut > (len(series) // BATCH) // 2:
-        return WarmUp(None, len(series), float("nan"))
-    return WarmUp(cut * BATCH * step_s, cut * BATCH, float(series[cut * BATCH :].mean()))
+    return None if cut > (len(series) // BATCH) // 2 else cut * BATCH * step_s
 
 
 def marginal_standard_errors(series: np.ndarray) -> np.ndarray:

@@ -146,20 +146,6 @@ def _constant_radio(setting: Setting) -> dict[str, Numbers]:
     return found
 
 
-def _ring(setting: Setting) -> dict[str, Numbers]:
-    network = setting.scenario.network
-    if network.topology != "piconet" or network.flows != "ring":
-        return {}
-    return {
-        "capacity of a ring, each flow": {
-            "N": Number(network.peripherals, "network.peripherals"),
-            "D": Number(sum(packet.slots for packet, _ in setting.data), "packets of a segment"),
-            "A": Number(sum(packet.slots for packet, _ in setting.ack), "packets of an acknowledgement"),
-            "T_s": Number(SLOT_S, "slot"),
-        }
-    }
-
-
 WAYS = {"uplink": "up a star", "downlink": "down a star", "ring": "in a ring"}
 """Patterns of flows of a piconet, in the names of its formulas."""
 
@@ -168,7 +154,7 @@ def of_piconet(setting: Setting) -> dict[str, Numbers]:
     """Stars and rings: lone and carried round trips, capacities."""
     scenario, data, ack = setting.scenario, setting.data, setting.ack
     where = WAYS.get(scenario.network.flows) if isinstance(scenario.network.flows, str) else None
-    if scenario.network.topology != "piconet" or where is None or not ack:
+    if scenario.network.topology != "piconet" or where is None:
         return {}
     ring, limit, frames, short = where == "in a ring", scenario.polling.limit, len(data), len(ack)
     full, alone = int(frames % limit == 0), int(short % limit == 0)
@@ -187,10 +173,10 @@ def of_piconet(setting: Setting) -> dict[str, Numbers]:
         "lambda": setting.rate,
     }  # fmt: skip
     kind = "ring" if ring else "star"
-    names: dict[str, Numbers] = {} if ring else {f"capacity of a {kind}, each flow": found}
+    names: dict[str, Numbers] = {f"capacity of a {kind}, each flow": found}
     if ring:
-        packets = {"D": Number(slots[0], words[0]), "A": Number(slots[1], words[1])}
-        names = {"capacity of a ring under ARQ": found | packets}
+        packets = found | {"D": Number(slots[0], words[0]), "A": Number(slots[1], words[1])}
+        names = dict.fromkeys(("capacity of a ring, each flow", "capacity of a ring under ARQ"), packets)
     if scenario.traffic.source == "greedy":
         one = scenario.transport.receive_window_segments == 1 and not ring
         return names | ({"window of one in a star, each flow": found} if one else {})
@@ -264,13 +250,22 @@ def _tcp(setting: Setting) -> dict[str, Numbers]:
 
 RULES: tuple[Callable[[Setting], dict[str, Numbers]], ...] = (
     _constant_radio,
-    _ring,
     of_piconet,
     of_path,
     _token_bucket,
     _tcp,
 )
 """Each gives the formulas of one subject that apply."""
+
+
+def _values(numbers: Numbers) -> dict[str, float]:
+    return {symbol: number.value for symbol, number in numbers.items()}
+
+
+def _gives(name: str, at: Mapping[str, float]) -> float:
+    """Return what a formula gives at numbers, of which some may be of other symbols."""
+    form = closed_forms()[name]
+    return float(form.function(*form.symbols)(*(at[symbol] for symbol in form.symbols)))
 
 
 def _fails(found: str, assumption: str) -> str:
@@ -287,9 +282,7 @@ def _losses_limit(point: Evaluated) -> Iterator[str]:
         ("capacity, token bucket", 8e-3 / kilobits, "tokens carry", "tokens"),
     ):
         if numbers := applicable(point.at).get(name):
-            form = closed_forms()[name].function(*numbers)
-            most = in_segments * float(form(*(one.value for one in numbers.values())))
-            carried.append((carries, what, most))
+            carried.append((carries, what, in_segments * _gives(name, _values(numbers))))
     carry, limit, most = min(carried, key=lambda one: one[-1])
     if point.value > most:
         yield _fails(f"{gives}; {carry} at most {number(most)}", f"losses and not {limit} limit the rate")
@@ -412,14 +405,13 @@ def _carried(point: Evaluated) -> Iterator[str]:
         found = f"traffic.message_bytes is {traffic.message_bytes}, transport.mss_bytes {transport.mss_bytes}"
         yield _fails(found, "a message is a segment")
     load, ring = at["lambda"].value, scenario.network.flows == "ring"
-    form = closed_forms()["capacity of a ring under ARQ" if ring else "capacity of a star, each flow"]
     air = {"D": at["D"].value - at["F"].value, "A": at["A"].value - at["K"].value} if ring else {}
-    numbers = {name: number.value for name, number in at.items()} | air
-    most = float(form.function(*form.symbols)(*(numbers[name] for name in form.symbols)))
+    capacity_of = "capacity of a ring under ARQ" if ring else "capacity of a star, each flow"
+    most = _gives(capacity_of, _values(at) | air)
     if load > MOST_CARRIED * most:
         found = f"traffic.load_kbps gives {number(load)} segments/s, {load / most:.0%} of the capacity"
         yield _fails(found, f"the load is at most {MOST_CARRIED:.0%} of it")
-    share = load * numbers["N"] * point.value
+    share = load * at["N"].value * point.value
     if point.form.name.startswith("round trip, lone") and share > ALONE:
         found = f"traffic.load_kbps: {number(share)} segments are under way"
         yield _fails(found, f"hardly any is ({ALONE:g})")
@@ -434,7 +426,7 @@ def _tokens_in_time(point: Evaluated) -> Iterator[str]:
     """Yield broken assumptions: tokens suffice for the load, and no timer expires in the wait for tokens."""
     if "tau" not in point.numbers:
         return
-    at = {name: number.value for name, number in point.numbers.items()}
+    at = _values(point.numbers)
     timeout_s, beyond = point.at.scenario.transport.min_rto_s, (at["beta"] - at["g"]) / at["tau"]
     ring = point.at.scenario.network.flows == "ring"
     if (use := at["lambda"] * (at["g"] + ring * at["g_A"]) / at["tau"]) >= 1.0:

@@ -39,11 +39,6 @@ class TooFewPoints(RuntimeError):
     """Too many points have no value for an index that means anything; the message says how many."""
 
 
-def sobol_points(inputs: int, samples: int) -> int:
-    """Return how many points `sobol_indices` needs: in each block two, and one more for each input."""
-    return _power_of_two(samples) * (2 + inputs)
-
-
 def sobol_indices(function: Function, names: Sequence[str], samples: int, seed: int) -> dict[str, np.ndarray]:
     """Return Sobol's shares of the variance, by Saltelli's scheme (2010), with bootstrapped 95 % intervals.
 
@@ -120,7 +115,7 @@ def shares_of_variance(
         raise ScenarioError("no key changes a metric within its spread: give wider spreads")
     for key in (factor.key for factor in varied if factor.spread is None):
         raise ScenarioError(f"{key} = 0: give its spread, as in --spread {key}=0..1e-3", key)
-    points = sobol_points(len(varied), samples)
+    points = _power_of_two(samples) * (len(varied) + 2)
     if points > MOST_POINTS:
         raise ScenarioError(f"{points:,} points are too many: take fewer samples (--samples)")
     answers, about = list[Answer](), solver.about

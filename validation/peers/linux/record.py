@@ -114,7 +114,7 @@ def record(
     """Play one transfer in real time and return its record."""
     kernel = {"tcp_sack": sack, "tcp_recovery": rack, "tcp_early_retrans": 3 * rack}
     kernel |= {"tcp_timestamps": stamps, "tcp_no_metrics_save": 1}
-    with namespace("10.77.0.1", 24) as near, namespace("10.77.0.2", 24) as far:
+    with namespace("10.77.0.1") as near, namespace("10.77.0.2") as far:
         for name, value in kernel.items():
             near.set_kernel(f"net/ipv4/{name}", value)
             far.set_kernel(f"net/ipv4/{name}", value)
