@@ -225,6 +225,7 @@ SETTLED = LONE | {
     "transport.initial_window_segments": 1,
 }  # fmt: skip
 HV3 = {"voice.packet": "HV3", "voice.links": 1}
+BESIDE_CALL = gateway(12, 0.0, delay_s=0.04) | HV3 | {"link.packets": ["DH3", "DH1"]}
 BESIDE_MESSAGES = [
     {"from": "c1", "to": "p1.1"},
     {"from": "c1", "to": "p1.2", "law": "poisson", "load_kbps": 50.0, "message_bytes": 1000},
@@ -357,6 +358,11 @@ ENDS = [
     (SETTLED | {"transport.initial_window_segments": 10}, "Vegas settles"),
     (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
     (SETTLED | HV3, "Vegas settles"),
+    # acknowledgements of three slots beside data of three slots, in a gap of four: they wait
+    (BESIDE_CALL, "do not fit beside data"),
+    (BESIDE_CALL | {"link.packets": ["2-DH3", "2-DH1"]}, None),
+    (BESIDE_CALL | {"voice.packet": "2-EV3"}, None),
+    (BESIDE_CALL | {"network.outside_links[1].delay_s": 0.001}, None),
     (SETTLED | {"network.peripherals": 2, "network.flows": BESIDE_MESSAGES}, "Vegas settles"),
     # segments of several packets of two links beside a call, and of one packet
     (TWO_UP, None),
@@ -452,7 +458,7 @@ ENDS = [
     (FEEDBACK.with_(radio__ber=1e-6), None),  # hardly anything is
     (FEEDBACK.with_(radio__per=0.3, radio__ber=0.0), None),  # POLL and NULL are lost as often as data
     (FIVE_LOSSY_UPLOADS, None),
-    (FIVE_LOSSY_UPLOADS | {"traffic.message_bytes": 400}, "Short segments are repeated"),
+    (FIVE_LOSSY_UPLOADS | {"traffic.message_bytes": 400}, "short segments are repeated"),
     # absences of a central lock to the cycles of the other piconet: 104 kbit/s simulated, and 132 solved
     (BRIDGED, None),
     (BRIDGED | {"network.bridge": "MS"}, "whose central is a bridge"),

@@ -146,7 +146,7 @@ def test_holm_by_hand():
 
 
 ERRORS = {"goodput_kbps": MeasuredError(213, 0.004, 0.04, 0.12)}
-NEAR = "the model, whose error may be 4%, does not contradict theirs (97)"
+NEAR = "the model (97, error at most 4%) does not contradict theirs"
 MEASURED, OF_POINTS = "its measured error of 4.0%", "(95 % of 213 points keep it) | weak evidence"
 ALLOWED = "the 50% allowed, for its error in this metric was never measured"
 
