@@ -254,7 +254,7 @@ def _radio(s: Scenario) -> Found:
         given = frozenset(link.overrides)
         if unused := sorted(given - {"model"} - KEYS_OF_MODEL[radio.model]):
             reads = next(name for name, keys in KEYS_OF_MODEL.items() if unused[0] in keys)
-            why = f'the {radio.model} radio of this link does not read it; give the entry model = "{reads}", too'
+            why = f'the {radio.model} radio of this link does not read it; write model = "{reads}" beside it'
             yield f"{key}.{unused[0]}", why
         else:
             yield from _one_radio(radio, key, given)

@@ -913,7 +913,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         if in_bytes and part and flow.traffic.message_bytes % flow.transport.mss_bytes:
             yield (
                 "delayed acknowledgements count bytes, and short segments do not complete the count: "
-                "acknowledgements wait for the timer, and theory's round trips were up to five times too short"
+                "acknowledgements wait for the timer, and theory's round trips were up to 80 % too short"
             )
         slowest = float(asked.point.service[f].max(initial=0.0))
         if endless:
