@@ -927,9 +927,13 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
             few = several and flow.acks < 1.0 and 1.0 < flow.window * flow.acks <= PAIR
             left = few or transport.left_over(flow)
             if late or (left and not asked.point.waits[f] > 0.0):
+                why = (
+                    "segments come as seldom as the receiver's timer expires" if late
+                    else "a window has one or two acknowledgements" if few
+                    else "the window is no multiple of them"
+                )  # fmt: skip
                 yield (
-                    "how segments pair up is not known, for few delayed acknowledgements, a window that is "
-                    "no multiple of their segments, or segments as seldom as their timer expires: goodput "
+                    f"which segments share a delayed acknowledgement is not known, because {why}: goodput "
                     "was up to 15 % off"
                 )
             continue
@@ -1218,9 +1222,10 @@ def of_relays(asked: Asked) -> Iterator[str]:
         lone = not asked.network.bridges or air.one_by_one(asked.network)
         known = full or (asked.by_one(f) and cyclic and not repeated and lone)
         if not known and (not asked.fits(f) or (endless and flow.acks < 1.0)):
+            why = "share acknowledgements" if asked.fits(f) else "need several visits"
             yield (
-                "a relayed segment needs several visits, or full windows are acknowledged in pairs, and the "
-                "order on the way is known on average only: round trips were 20 % off in the median"
+                f"relayed segments {why}, and the order of visits is known on average only: round trips were "
+                "20 % off in the median"
             )
 
 
@@ -1264,9 +1269,9 @@ def of_voice(asked: Asked) -> Iterator[str]:
         known = bool(asked.point.waits[f] > 0.0) if endless else short and used < SELDOM_CUT
         if any(visit.train.air > visit.train.frames for visit in beside) and not known:
             yield (
-                "voice links cut the time for data into gaps that a frame must fit into, which random "
-                "segments meet on average only: round trips were up to 20 % too long, and near saturation "
-                "half as long to a tenth"
+                "voice links cut the time for data into gaps, and a frame that does not fit waits for the "
+                "next gap; theory knows this wait on average only: round trips were up to 20 % too long, and "
+                "near saturation two to ten times too short"
             )
         apart = any(piconets[asked.network.ports[v.index].piconet].apart for v in beside)
         way = (*flow.forth, *flow.back)

@@ -144,7 +144,7 @@ ROUGH = [
     (LE | {"le.interval_spread_s": 0.02}, "interval_spread_s"),
     (LE | {"le.iso_interval_s": 0.01, "le.iso_length_s": 0.004}, "iso_interval_s"),
     (LE | {"link.node_buffer_bytes": 250}, "node_buffer_bytes"),
-    (LE | {"traffic.source": "periodic"}, "phase of a periodic source"),
+    (LE | {"traffic.source": "periodic"}, "keeps its phase between anchor points"),
     (LE | {"transport.protocol": "centaurus", "traffic.source": "request-reply", "le.ip": "6lowpan"},
      "answers"),
 ]  # fmt: skip
@@ -396,7 +396,7 @@ ENDS = [
     (UPLOADS | {"transport.ip_delay_s": 0.02}, None),
     (UPLOADS | {"transport.tcp_delay_s": 0.02}, None),
     (PAIRS_OF_FOUR | {"transport.ip_delay_s": 0.0125}, "just fill a station"),
-    (PAIRS_OF_FOUR | ONE_OF_FOUR, "how segments pair up"),
+    (PAIRS_OF_FOUR | ONE_OF_FOUR, "which segments share a delayed"),
     (PAIRS_OF_FOUR | ONE_OF_FOUR | {"transport.delayed_ack": False}, None),
     (MESSAGES_UP, "visits end within"),
     # 65,536 bytes are 2,484 packets of 27 bytes, and the queue holds 1,000: a third got through
