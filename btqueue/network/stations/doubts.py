@@ -1257,7 +1257,9 @@ def of_voice(asked: Asked) -> Iterator[str]:
 
     Gaps are an even number of slots, and packets of one slot with their answers fill them: of 80 random
     networks with these packets 79 were right. The frames of windows that fill a station have a known order:
-    of 80 random networks that stand 79 were right. Random segments meet the gaps at random.
+    of 80 random networks that stand 79 were right. Random segments meet the gaps at random. Acknowledgements
+    that do not fit beside data wait until there are none: goodput of 14 of 23 random downlinks was too high,
+    and 131 of 135 random networks that stand were right.
     """
     piconets = asked.network.piconets
     for f, flow, endless in asked.flows():
@@ -1273,7 +1275,8 @@ def of_voice(asked: Asked) -> Iterator[str]:
                 "next gap; theory knows this wait on average only: round trips were up to 20 % too long, and "
                 "near saturation two to ten times too short"
             )
-        apart = any(piconets[asked.network.ports[v.index].piconet].apart for v in beside)
+        ports = [asked.network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
+        apart = any(piconets[port.piconet].apart and not port.up for port in ports)  # acknowledgements go up
         way = (*flow.forth, *flow.back)
         away = 2.0 * flow.host_s + sum(v.delay_s + v.service_s * (v.kind == "wire") for v in way)
         if endless and apart and away > SMALL_OPEN * asked.rtt[f]:

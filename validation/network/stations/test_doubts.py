@@ -362,6 +362,7 @@ ENDS = [
     (BESIDE_CALL, "do not fit beside data"),
     (BESIDE_CALL | {"link.packets": ["2-DH3", "2-DH1"]}, None),
     (BESIDE_CALL | {"voice.packet": "2-EV3"}, None),
+    (BESIDE_CALL | {"network.flows": [{"from": "s1", "to": "host"}]}, None),
     (BESIDE_CALL | {"network.outside_links[1].delay_s": 0.001}, None),
     (SETTLED | {"network.peripherals": 2, "network.flows": BESIDE_MESSAGES}, "Vegas settles"),
     # segments of several packets of two links beside a call, and of one packet
