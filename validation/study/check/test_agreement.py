@@ -226,6 +226,13 @@ def test_a_controller_that_the_interval_rules_out_is_not_tried():
     assert tried and "softdevice" not in tried
 
 
+def test_another_call_is_tried_beside_a_call_only():
+    scenario = load("practice/car")
+    for packet, others in (("HV3", ["none", "EV3", "2-EV3"]), ("none", [])):
+        found = neighbours(scenario.with_(voice__packet=packet), ForeignResults("t", "CSV", {}))
+        assert [one.changes["voice.packet"] for one in found if "voice.packet" in one.changes] == others
+
+
 def runs(**values: float) -> xr.Dataset:
     """Return ten replications of a flow, a thousandth apart."""
     spread = 1 + 0.001 * np.arange(10)[:, None]
