@@ -95,9 +95,9 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
     lines = [f"{points}; {found.feasible:,} meet all bounds"]
     simulated = sum(one.answered_by == "simulation" and one.failure is None for one in found.candidates)
     if simulated and found.engine == "solve":
-        picked = "" if found.confirmation is None else ", or to pick the winner"
+        picked = "" if found.confirmation is None else ", or the point may be the best"
         lines.append(
-            f"{simulated:,} of the points simulated: theory does not stand there, or lacks a metric{picked}"
+            f"{simulated:,} of the points simulated: theory does not stand there or lacks a metric{picked}"
         )
     if found.interrupted:
         lines.append("interrupted: the best of the points solved by then")
@@ -133,7 +133,13 @@ def _how_found(found: Dimensioning, wall_s: float) -> list[str]:
 
 def _simulation_table(found: Dimensioning, confirmation: Confirmation) -> Table:
     task = found.task
-    columns = [task.objective.text, "model", *(c.text for c in task.constraints), "winner better by", ""]
+    columns = [
+        task.objective.text,
+        "model",
+        *(c.text for c in task.constraints),
+        "winner better by",
+        "this point is",
+    ]
     if found.front:
         del columns[-2]
     table = new_table("simulated", *columns)
@@ -183,6 +189,6 @@ def _simulation_lines(found: Dimensioning, confirmation: Confirmation) -> list[s
     ]
     if not found.front and not found.task.objective.expression.metrics:
         lines.append(
-            f"{found.task.objective.text} is known without simulation, which judges the bounds alone"
+            f"{found.task.objective.text} is known beforehand: the simulation judges the bounds alone"
         )
     return lines

@@ -144,7 +144,7 @@ class Capacity:
 
 
 def capacity(scenario: Scenario) -> Capacity:
-    """Return the time that a scenario's flows use of its devices and outside media, for any goodputs."""
+    """Return the time that flows use of each device and outside medium, as a function of their goodputs."""
     plan = topology(scenario)
     parts: dict[Part, int] = {}
     entries = [
@@ -182,15 +182,16 @@ def capacity(scenario: Scenario) -> Capacity:
 def window_kbps(scenario: Scenario) -> np.ndarray:
     """Return the goodput that the window of each flow allows; infinite without a window.
 
-    W segments are outstanding at most, each for the least round trip R of its size at least, so by Little's
-    law for the segments outstanding they come at a rate of at most W / R.
+    At most W segments are outstanding, each for at least the least round trip R of a segment of its size. So
+    by Little's law the rate of segments is at most W / R.
 
     With delayed acknowledgements and a window that is too small to make the receiver acknowledge at once,
-    each acknowledgement waits for the receiver's clock. A timer of D seconds lets at most W segments go at a
-    time, of which the first has waited for D: the mean time outstanding is R + D / W at least, and the rate W
-    / D at most. A clock that ticks every D seconds lets W go at a tick. An expiry of the retransmission timer
-    makes the receiver answer at once, for that segment and the next, but costs 2 D at least if 2 D is no more
-    than the least timeout. The clock is not counted where 2 D is more, or where other segments can make the
+    each acknowledgement waits for the receiver's clock. If the clock is a timer of D seconds, it releases at
+    most W segments at a time, and the first of them has waited for D. So the mean time outstanding is at
+    least R + D / W, and the rate is at most W / D. A clock that ticks every D seconds releases at most W
+    segments at a tick. If the retransmission timer expires, the receiver acknowledges the repetition and the
+    next segment at once, but the expiry costs at least the least timeout. So the bound holds if 2 D is at
+    most the least timeout. The clock is not counted where 2 D is more, or where other segments can make the
     receiver acknowledge at once (piggybacking, duplicates of larger windows, sessions).
     """
     plan = topology(scenario)
@@ -233,8 +234,8 @@ def window_of(scenario: Scenario, flow: FlowPlan) -> int:
 def segments_of(scenario: Scenario, flow: FlowPlan) -> Segments:
     """Return the data segments of a flow; a segment of the largest size where the sizes are not known.
 
-    A byte of user data takes the least time in a segment of the largest size, apart from the rounding up to
-    whole packets. The rounding is not counted where the sizes are not exact.
+    A byte of user data takes the least time in the largest segments, if segments need not fill whole packets.
+    Where the sizes are not exact, segments are taken as if they need not.
     """
     own = scenario.of_flow(flow.spec)
     transport, law = own.transport, own.traffic.source
@@ -289,8 +290,8 @@ def _outside_s(scenario: Scenario, link: OutsideLink, size: int) -> float:
 def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
     """Return the least use of a Bluetooth hop by a segment with `size` user bytes.
 
-    The segment is cut as the scenario says; if it is not `exact`, or the packet type follows the radio, as if
-    every packet were full and of the best type.
+    The segment is cut as the scenario says. If its size is not `exact`, or the packet type follows the radio,
+    every packet is taken as full and of the best type.
     """
     link = scenario.link
     if link.bearer == "le":
@@ -346,7 +347,7 @@ def least_round_trip_s(scenario: Scenario, flow: FlowPlan, most_bytes: int | Non
     Args:
         scenario: scenario of the flow.
         flow: whose segments are sent.
-        most_bytes: user data of a segment, if it has less.
+        most_bytes: user data of the segment, if less than the largest.
     """
     own = scenario.of_flow(flow.spec)
     size = max(size for size, _ in segments_of(scenario, flow).sizes)

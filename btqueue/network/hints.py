@@ -272,12 +272,17 @@ def _held_messages(seen: _Seen) -> Iterator[Problem]:
         held_s, size = transport.ack_delay_s, flow.traffic.message_bytes
         bytes_per_s = 125.0 * flow.traffic.load_kbps
         often = size < bytes_per_s * (held_s + seen.alone_s[number])
-        if often and bytes_per_s * held_s < transport.mss_bytes:
-            why = (
-                f"messages of {size} bytes wait for acknowledgements (Nagle's algorithm), which are held "
-                f"back {held_s:g} s (transport.ack_delay_s)"
-            )
-            yield conflict(seen.named[number]("transport.nagle"), True, why)
+        if not often:
+            continue
+        full_s = transport.mss_bytes / bytes_per_s
+        why = f"messages of {size} bytes wait (Nagle's algorithm) "
+        if held_s < full_s:
+            why += f"for acknowledgements, which are held back {held_s:g} s (transport.ack_delay_s)"
+        elif seen.alone_s[number] < full_s:
+            why += f"until they fill a segment of {transport.mss_bytes} bytes, which takes {full_s:.2g} s"
+        else:
+            continue
+        yield conflict(seen.named[number]("transport.nagle"), True, why)
 
 
 def _short_warm_up(seen: _Seen) -> Iterator[Problem]:

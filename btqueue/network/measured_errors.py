@@ -98,7 +98,7 @@ def _table() -> dict[tuple[str, str, str], dict[str, MeasuredError]]:
 
 
 def measured_errors(answers: str, kind: Kind) -> Mapping[str, MeasuredError]:
-    """Return the measured errors by metric of answers for a kind of scenario, `THEORY` or `IN_DOUBT`.
+    """Return the errors of `answers` (`THEORY` or `IN_DOUBT`) to a kind of scenario, by metric.
 
     Where fewer than `FEW` points of the regime were measured, the errors are over all regimes of the system;
     empty if there are none.

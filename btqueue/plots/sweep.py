@@ -4,6 +4,7 @@
 >>> sweep_figure(read_sweep("limits.nc"), ["goodput_kbps"]).savefig("limits.pdf")  # doctest: +SKIP
 """
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,8 @@ from matplotlib.ticker import LogFormatter, LogLocator
 
 from btqueue.plots import NoFigure
 from btqueue.plotting import MARKERS, PALETTE, SURFACE, Figure, axis_label, house_style
-from btqueue.scenario import METRICS
+from btqueue.scenario import METRICS, Scenario
+from btqueue.scenario.expressions import parse_metric
 
 DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (3, 3)))
 """A third sign that tells curves apart, beside colour and marker."""
@@ -39,15 +41,21 @@ def sweep_figure(dataset: xr.Dataset, metrics: Sequence[str] = ("goodput_kbps",)
 
     Args:
         dataset: result of `btqueue.study.sweep.sweep`.
-        metrics: names of metrics in it.
+        metrics: names of metrics in it, or quantities as `sweep` takes them.
         title: heading.
 
     Raises:
         NoFigure: there are more than three keys, or too many panels, or no point has a value of a metric.
+        ScenarioError: a metric cannot be read.
     """
+    if set(metrics) - dataset.keys() and "scenario" in dataset.attrs:
+        scenario = Scenario.from_dict(json.loads(dataset.attrs["scenario"]))
+        metrics = [str(parse_metric(text, "metrics", scenario)) for text in metrics]
     for metric in metrics:
         if metric not in dataset or not bool(dataset[metric].notnull().any()):
-            there = ", ".join(name for name in METRICS if name in dataset)
+            there = ", ".join(
+                str(name) for name in dataset if name in METRICS or str(name).endswith(("]", ")"))
+            )
             raise NoFigure(f"no point has a value of {metric}; there are {there or 'none'}")
     dims = next(iter(dataset.data_vars.values())).dims
     keys = [str(dim) for dim in dims if dim not in ("engine", "flow", "link", "queue")]

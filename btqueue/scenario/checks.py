@@ -253,7 +253,8 @@ def _radio(s: Scenario) -> Found:
         radio = link.applied_to(r)
         given = frozenset(link.overrides)
         if unused := sorted(given - {"model"} - KEYS_OF_MODEL[radio.model]):
-            why = f"the {radio.model} radio of this link does not read it; give the entry another model, too"
+            reads = next(name for name, keys in KEYS_OF_MODEL.items() if unused[0] in keys)
+            why = f'the {radio.model} radio of this link does not read it; write model = "{reads}" beside it'
             yield f"{key}.{unused[0]}", why
         else:
             yield from _one_radio(radio, key, given)

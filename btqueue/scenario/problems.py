@@ -192,6 +192,8 @@ def _about_unknown(root: type[BaseModel], key: str) -> tuple[str, str | None]:
     meant = plain if plain in known else SYNONYMS.get(plain) or SYNONYMS.get(last)
     meant = beside.get((meant or "").rpartition(".")[2], meant)  # the entry's own key of that name
     meant = meant or beside.get(f"{last}s") or beside.get(last.removesuffix("s"))
+    if meant is None and place == "network.flows" and (of_link := f"radio.links.{last}") in known:
+        return f"did you mean '{known[of_link]}', the radio of a link?", known[of_link]
     meant = meant or by_last.get("" if "." in place else last)
     if meant is None and (near := closest(last, beside) if place else None):
         meant = beside[near]

@@ -24,9 +24,9 @@ def compare(
     """Solve and simulate *scenario* and lay the results side by side.
 
     Args:
-        scenario: for both sides.
+        scenario: the scenario that both engines answer.
         threads: replications simulated at once; the number of cores by default.
-        progress: called with the share of a replication that was finished.
+        progress: called with the share of a replication that has been finished since the last call.
 
     Returns:
         As `side_by_side`.
@@ -48,9 +48,9 @@ def side_by_side(
 ) -> xr.Dataset:
     """Return the comparison of a solution with a simulation of the same scenario.
 
-    Values are means over flows, of both sides over the flows for which both have a value. The queues appear
-    one by one, as `queue_packets[uplink]`, and so do groups of flows where flows differ, as
-    `goodput_kbps[sensors]`, with their least and greatest flow; there, metrics of links have a least and a
+    Values are means over flows. If one side has no value of a flow, the means of both sides leave this flow
+    out. Each queue has a row, as `queue_packets[uplink]`. Where flows differ, each group of flows has a row,
+    as `goodput_kbps[sensors]`, with its least and its greatest flow, and metrics of links have a least and a
     greatest link.
 
     Returns:
@@ -63,7 +63,7 @@ def side_by_side(
         - `inside`: whether the model lies in the simulation's interval; False too where `model`, `simulation`
           or `ci95` is NaN and nothing can be said.
 
-        Attributes: the scenario as JSON, the attributes of both datasets on their methods, and provenance.
+        Attributes: the scenario as JSON, how each side computed its answer, and provenance.
     """
     import xarray as xr
 
@@ -183,6 +183,6 @@ def has_spread(row: str, estimate: Estimate) -> bool:
 
 
 def least_and_greatest(estimate: Estimate) -> tuple[float, float]:
-    """Return the values of the least and the greatest flow of a group, or link; NaN where it is alone."""
+    """Return the values of the least and the greatest flow (or link) of a group; NaN in a group of one."""
     known = [mean for mean in estimate.means if not math.isnan(mean)]
     return (min(known), max(known)) if len(known) > 1 else (math.nan, math.nan)

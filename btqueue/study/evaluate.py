@@ -111,9 +111,10 @@ def evaluate(
 
     Args:
         scenario: the point.
-        engine: who answers; "solve" is `theory_or_simulation`.
+        engine: "simulate", or "solve" for theory, with simulation where it does not stand
+            (`theory_or_simulation`).
         threads: replications simulated at once, all cores if None; the answer does not depend on it.
-        metrics: that an answer by "solve" is to have.
+        metrics: metrics that the answer needs; if theory lacks one, "solve" simulates.
 
     Raises:
         KeyboardInterrupt: by Ctrl-C; nothing of the point is kept.
@@ -148,11 +149,11 @@ def theory_or_simulation(
 ) -> Results:
     """Return theory's answer where it stands and has all *metrics*, else the simulator's where it has one.
 
-    A time that theory gives for some of the flows only is lacking, too.
+    A round trip or delay that theory gives for some flows only counts as lacking.
 
     The attribute `answered_by` names the engine, `why` gives the doubts about theory's answer, or the metrics
-    that it lacks. The simulation is `simulated_to_precision`. An answer of theory that stands is returned,
-    too, if the simulator gives none of the metrics that it lacks.
+    that it lacks. The simulation is `simulated_to_precision`. If the simulator gives none of the metrics that
+    theory lacks, an answer of theory that stands is returned all the same.
 
     Raises:
         NotBuiltYet: neither engine can answer; like the next two errors it has theory's message.
@@ -191,10 +192,11 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
     """Simulate until goodput is known to `PRECISION` and times to `TIMES`.
 
     Where the replications of `run` (or `FIRST`) are not enough, or its runs are too short by the simulator's
-    tests, they are played again, warm-up and measurement `MORE` times as long: more runs of the same length
-    would repeat the error of their start. A warning says so. Runs of loads that change with time, of flows
-    that begin late and of recordings keep their length; there are up to `MORE` times as many. Where `run`
-    asks for a precision, its runs are played as they are, and times are not looked at.
+    tests, the scenario is simulated again, with warm-up and measurement `MORE` times as long, because more
+    runs of the same length would repeat the error of their start. A warning says so. If loads change with
+    time, flows begin late or arrivals are recorded, runs keep their length, and up to `MORE` times as many
+    are simulated. If `run` asks for a precision, the scenario is simulated to this precision, whatever the
+    precision of times.
 
     Raises:
         ScenarioError: the simulator does not cover the scenario.

@@ -195,6 +195,8 @@ def _parse_text(key: str, text: str) -> Interval | list[Any]:
             raise ScenarioError(f"{key}: {shown(text)}: give two values or more", key, text)
         scale: Any = match[1]
         return _interval(key, text, low, high, scale=scale, count=int(count[0]) if count else None)
+    if re.search(r"\b(lin|log)\(", text):
+        raise ScenarioError(f"{key}: {shown(text)}: lin(...) and log(...) stand alone; {HOW}", key, text)
     return [parse_one(key, part) for part in PART.findall(text) if part.strip()]
 
 

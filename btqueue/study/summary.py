@@ -63,9 +63,10 @@ def summarise(results: Results | xr.Dataset) -> dict[str, Estimate]:
     """Return the estimate of each metric in *results*, in the order of `METRICS`.
 
     Metrics have dimensions (flow,), (link,), (queue,) or none, with a leading `replication` in a simulation.
-    Flows of one replication share a network and are not independent, so the interval is over replications, of
-    the mean over flows. A metric that was simulated until it was known to a precision has the interval that
-    was asked for. A metric that is absent, or without a single observation, is left out.
+    Flows of one replication share a network and are not independent. So the interval is over the
+    replications' means over flows. If a metric was simulated to a precision (`run.precision`), its interval
+    is at least as wide as this precision. A metric that is absent, or without a single observation, is left
+    out.
     """
     variables = results.variables
     found = {
@@ -88,14 +89,14 @@ FEW_MESSAGES = 10
 
 
 def flows_without_goodput(results: Results | xr.Dataset, scenario: Scenario) -> int:
-    """Return how many flows get nothing although they offer load, in each replication at least.
+    """Return how many flows offer load and get no goodput, in the replication with the fewest of them.
 
-    They may be others in each: where one flow captures a piconet, chance decides which.
+    These flows may differ between replications: where one flow captures a piconet, chance decides which one.
 
     Args:
-        results: results of an engine; without goodputs none is known to get nothing.
-        scenario: that they are of; a flow that begins after the end of the run offers nothing, and one whose
-            load is less than `FEW_MESSAGES` in a run may get nothing by chance.
+        results: results of an engine; without goodputs the number is 0.
+        scenario: the scenario of the results. A flow that begins after the end of the run does not count, nor
+            a flow with less than `FEW_MESSAGES` in a run, which may get nothing by chance.
     """
     if (goodput := results.variables.get("goodput_kbps")) is None:
         return 0
@@ -111,7 +112,7 @@ def flows_without_goodput(results: Results | xr.Dataset, scenario: Scenario) -> 
 
 
 def partial_times(results: Results | xr.Dataset, scenario: Scenario) -> set[str]:
-    """Return the round trips and delays that some flows have and others lack, although they carry messages.
+    """Return the times that some flows have and other flows lack, although they carry messages.
 
     Args:
         results: results of an engine.

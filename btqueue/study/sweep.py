@@ -72,8 +72,9 @@ def sweep(
         engine: "auto" (theory; a point at which that does not stand is simulated until it is known, see
             `btqueue.study.evaluate.simulated_to_precision`), "simulate" or "both" (theory alone beside
             simulation).
-        metrics: metrics, or quantities such as ``"p95(delay_s, sensors)"``, which become variables of this
-            name. With "auto", a point at which theory gives one of the metrics no value is simulated, too.
+        metrics: metrics, or quantities such as ``"goodput_kbps[sensors]"``, which become variables of this
+            name; ``"p95(delay_s, sensors)"`` becomes the variable ``"max(delay_p95_s, sensors)"``. With
+            "auto", a point at which theory gives one of the metrics no value is simulated, too.
         check: with "auto", check a twentieth of the points of theory, five at least, by simulation, and
             simulate all points around those that are not confirmed (`btqueue.study.checked_answers`).
         out: file for the result: .nc (netCDF) or .csv.

@@ -65,7 +65,8 @@ def assemble(
     Args:
         points: points of the sweep.
         engines: that were run.
-        results: gives the finished points, in any order; called twice, so that they need not be in memory.
+        results: function that yields the finished points, in any order. It is called twice, so that the
+            points need not all be in memory.
     """
     parts = _parts(results())
     dims, shape = ("engine", *points.keys), (len(engines), *points.shape)

@@ -97,7 +97,7 @@ def spread(least: float, greatest: float) -> str:
 
 
 def limit_lines(results: Results | xr.Dataset, model: Results | xr.Dataset | None = None) -> list[str]:
-    """Return the limits of flows, or of groups with the same limit, then lines of a `model` that differ."""
+    """Return the limit of each flow, or group with one limit, in a line; then other lines of `model`."""
     if model is not None:
         ours = limit_lines(results)
         heads = (line.split(": ", 1) for line in limit_lines(model) if line not in ours)

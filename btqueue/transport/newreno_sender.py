@@ -31,7 +31,7 @@ SENDER = np.dtype(
 
 
 def answer(sender, number, now):
-    """Take an acknowledgement whose round trip is in `rto` already; return the segment to send again.
+    """Take an acknowledgement, after `rto` was set from its round trip; return the segment to repeat, or -1.
 
     Example:
         >>> from btqueue.transport.newreno_sender import answer
@@ -148,7 +148,7 @@ def sent_up_to(sender, nxt, now):
 
 
 def smooth(smoothed, variation, rtt):
-    """Return mean and mean deviation of the round-trip time (RFC 6298) after a sample; at first nan.
+    """Return mean and mean deviation of round trips after a sample (RFC 6298); NaN before the first one.
 
     Example:
         >>> from btqueue.transport.newreno_sender import smooth

@@ -203,7 +203,7 @@ class Ends(NamedTuple):
 
 @lru_cache(maxsize=256)
 def ends_of(top: int, *, overflows: bool) -> Ends:
-    """Return the ends of windows of up to `top` segments; if it `overflows`, of one segment more."""
+    """Return the ends of cycles of windows up to `top` segments, up to `top` + 1 if a buffer `overflows`."""
     most = top + 1 if overflows else top
     flights = np.arange(most + 1)
     silent = np.repeat([False, True, True], most + 1)
@@ -350,7 +350,7 @@ def _states(path: LossyPath, flight: NDArray) -> Iterator[tuple[LossyPath, Losse
 
 
 def recovery_of(path: LossyPath, top: int, starts: Sequence[Start], deviation: Vector) -> Recovery:
-    """Enumerate losses, by how cycles end and by the state of the radio.
+    """Return the recovery after each possible loss, by the end of the cycle and the state of the radio.
 
     `deviation` is the mean deviation of round trips (s) by the number of segments in flight.
     """
@@ -601,7 +601,7 @@ def _until_found_s(path: LossyPath, flight: NDArray) -> Vector:
 
 
 def expired_flight(path: LossyPath, flight: NDArray) -> NDArray:
-    """Return the flight when a timer expires in recovery, with the new segments sent until then."""
+    """Return the segments in flight when a timer expires in recovery: `flight` and new segments."""
     return np.minimum(path.window, flight + np.maximum(flight // 2 - 2, 0))
 
 
@@ -674,11 +674,12 @@ def _timers(path: LossyPath, ends: Ends) -> Timers:
 def late_chance(path: LossyPath, flight: Vector, deviation: Vector) -> Vector:
     """Return the chance that the timer expires before a retransmission that arrives is acknowledged.
 
-    The timer runs since the last new acknowledgement. The third duplicate comes four places after it: in the
-    same burst or, if one of the last three segments of a burst is lost, in the next burst. Segments of a
-    burst are one service apart. If the last segment of a burst is lost, and acknowledgements are delayed, the
-    segment before it waits for the receiver's timer, and this acknowledgement is new. The timeout is four
-    mean deviations above the mean, and half of the segments wait a service more.
+    The timer was started by the last new acknowledgement. The third duplicate acknowledgement is the fourth
+    one after it. It comes in the same burst or, if one of the last three segments of a burst is lost, in the
+    next burst. Segments of a burst are one service apart. If the last segment of a burst is lost, and
+    acknowledgements are delayed, the segment before it waits for the receiver's timer, and this
+    acknowledgement is new. The timeout is four mean deviations above the mean round trip. Segments wait for
+    others of their burst; this wait is uniform over one service time.
     """
     trip = path.round_trip(flight)
     timeout = np.maximum(path.min_rto_s, trip + np.maximum(2.0 * path.service_s, 4.0 * deviation))

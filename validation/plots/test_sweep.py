@@ -1,11 +1,14 @@
 """Figures of sweeps: lines, bands, heat maps and panels show the numbers of the dataset."""
 
+import json
+
 import numpy as np
 import pytest
 import xarray as xr
 
 from btqueue.plots import save
 from btqueue.plots.sweep import NoFigure, sweep_figure
+from btqueue.scenario import Scenario
 
 A, B, C = "polling.limit", "traffic.load_kbps", "run.seed"
 
@@ -129,3 +132,12 @@ def test_points_that_theory_doubts_or_leaves_to_the_simulator_are_marked():
     data["why"] = A, ["", "", ""]
     (axes,) = panels(sweep_figure(data))
     assert axes.get_legend() is None and len(axes.lines) == 1
+
+
+def test_a_quantity_is_drawn_by_the_name_that_the_sweep_was_asked_for():
+    data = dataset({A: 3}).assign_attrs(scenario=json.dumps(Scenario().to_dict()))
+    data["max(delay_p95_s)"] = data["rtt_s"] * 2
+    (axes,) = panels(sweep_figure(data, ["p95(delay_s)"]))
+    np.testing.assert_array_equal(axes.lines[0].get_ydata(), data["max(delay_p95_s)"])
+    with pytest.raises(NoFigure, match=r"goodput_kbps, rtt_s, max\(delay_p95_s\)$"):
+        sweep_figure(data, ["timeouts_per_s"])

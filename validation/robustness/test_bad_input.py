@@ -141,7 +141,7 @@ BAD = [
     ('CUSTOM=[STAR, central="x", peripherals=["a"]}]', "network.piconet_list", "the other way round"),
     ('radio.links=[{node="p1.3", model="perfect"}]', "radio.links[1].node", "p1.1, p1.2 | did you mean"),
     ('FLOWS=[{from="c1", to="tablet"}]', "FLOWS[1].to", '(c1, p1.1, p1.2); topology = "custom" has'),
-    ("radio.links=[{NODE, ber=0.1}]", "radio.links[1].ber", "perfect radio"),
+    ("radio.links=[{NODE, ber=0.1}]", "radio.links[1].ber", 'perfect radio | model = "constant"'),
     ('radio.links=[{NODE, model="constant", ber=0.1, per=0.1}]', "radio.links[1].per", "not both"),
     ('radio.links=[{NODE, model="gilbert-elliott", ber_bad=0}]', "radio.links[1].ber_bad", "worse"),
     ('radio.links=[{NODE}, {NODE, direction="up"}]', "radio.links[2].node", "earlier entry"),

@@ -103,6 +103,8 @@ def test_a_key_of_an_entry_of_a_list_is_set_and_read_by_the_number_of_the_entry(
         ("network.outside_links[1.rate_kbps", r"outside_links\[1\].rate_kbps'"),
         ("network.piconet_list[1].peripherals.x", "unknown key"),
         ("polling[1].limit", "did you mean 'polling.limit'"),
+        ("network.flows[2].ber", r"did you mean 'radio.links\[1\].ber'"),
+        ("network.flows[1].rate_kbps", r"did you mean 'network.flows\[1\].load_kbps'"),
     ],
 )
 def test_a_wrong_entry_is_refused_with_a_guess(key, said):

@@ -75,6 +75,7 @@ def test_collections_of_python_mean_the_same(collection):
         ([f"{LIMIT}=1..9:-1"], ["above 0"]),
         ([f"{LIMIT}=lin(1,2,x)"], ['"x" is no number']),
         ([f"{LIMIT}=lin(1,9)"], ["lin(1,9,11)"]),
+        ([f"{BER}=0,log(1e-5,1e-2,7)"], ["stand alone"]),
         ([f"{LOAD}=0.1..0.5"], ["does not say how many", "lin(0.1,0.5,11)"]),
         ([f"{LOAD}=lin(1,2,1)"], ["two values or more"]),
         ([f"{BER}=log(0,0.1,5)"], ["starts above 0"]),

@@ -1020,9 +1020,9 @@ def doubts(network: Any, point: Any) -> list[str]:
             )
         if stops and flow.source == "periodic" and not endless:
             found.append(
-                "the phase of a periodic source between anchor points is constant in a run; this is the mean "
-                "over phases, and mean delays of runs were 0.5 to 2.7 times this mean; with le.latency "
-                "currents of theory were 12 % too low to 30 % too high"
+                "a periodic source keeps its phase between anchor points for a whole run; theory gives the "
+                "mean over phases, and mean delays of single runs were 0.5 to 2.7 times as long; with "
+                "le.latency theory's currents were 12 % too low to 30 % too high"
             )
         for visit in stops:
             often, (link, up) = float(point.rate[f]), links[visit.index]

@@ -80,7 +80,7 @@ def doubts(network: Network, point: Any, timed: NDArray[np.bool_]) -> list[str]:
     several = any(piconet.members >= 4 for piconet in network.piconets)
     if long and several and point.links.links.load.sum() > BUSY:
         found.append(
-            "Short segments are repeated in a busy piconet of four peripherals or more: theory's round trips "
+            "short segments are repeated in a busy piconet of four peripherals or more: theory's round trips "
             "were up to 13 % too short"
         )
     return found

@@ -196,6 +196,7 @@ class Piconet:
         free_share: free share of the time that voice leaves to data.
         data_share: data share of the time in which frames of data are sent if there is always one to be sent.
         central_bridge: number of the bridge that is its central, or -1.
+        apart: whether acknowledgements do not fit beside data between voice packets.
     """
 
     members: int
@@ -205,6 +206,7 @@ class Piconet:
     free_share: float
     data_share: float
     central_bridge: int
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -613,8 +615,10 @@ class _Builder:
             idle = 1.0 / polling.max_weight
         return Piconet(len(plan.members), name, limit, idle, 1.0, 1.0, self._bridge_of(plan.central))
 
-    def _beside_voice(self, index: int, flows: tuple[Flow, ...]) -> dict[str, float]:
+    def _beside_voice(self, index: int, flows: tuple[Flow, ...]) -> dict[str, Any]:
         """Return the shares of the time that voice leaves to data in a piconet, and that its frames can use.
+
+        Also whether acknowledgements have frames of their own (`apart`).
 
         Gaps may be no multiple of a frame, so the share is of frames that are sent one after the other: of
         two segments of each flow in turn. Their acknowledgements are the answers to the first frame of a
@@ -660,7 +664,9 @@ class _Builder:
         free = voice.gap - sum(slots * chance for slots, chance in repeats.items())
         data = without_polls * voice.data_share(sent, repeats)
         shares = {"free_share": free / voice.period, "data_share": data}
-        return {name: max(share, 1.0 / voice.period**2) for name, share in shares.items()}
+        return {name: max(share, 1.0 / voice.period**2) for name, share in shares.items()} | {
+            "apart": apart > 0
+        }
 
     def _voice_repeats(self, index: int, voice: VoiceLinks) -> dict[int, float]:
         """Return the chances of the slots that all voice links of a piconet take in their windows.

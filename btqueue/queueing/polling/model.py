@@ -153,8 +153,8 @@ def polling_model(
     """The parameters of a cyclic polling system, checked, one value for each queue.
 
     Args:
-        arrival_rate: customers (not batches) a slot, ``(n,)``; its length is the number of queues. Where it
-            is 0, the wait is for a single customer who comes nevertheless.
+        arrival_rate: customers (not batches) a slot, ``(n,)``; its length is the number of queues. If it is 0
+            for a queue, the wait there is the wait of a single customer who comes all the same.
         service_mean: mean service time, scalar or ``(n,)``.
         service_second: its mean square (``mean**2`` for a constant, ``2 * mean**2`` if exponential).
         switch_mean: mean walk after a visit to the queue, scalar or ``(n,)``; if all are 0, the waits are the

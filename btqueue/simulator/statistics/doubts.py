@@ -88,8 +88,8 @@ def look_for_phases(results: Results) -> str:
     if not (np.ptp(half, axis=0) > within).any():
         return ""
     return (
-        "a periodic source keeps its phase for a whole run: quantiles of delays are means over phases, and "
-        f"not quantiles of all messages (delay_p95_s was up to {np.nanmax(most):.3g} s in one run)"
+        "a periodic source keeps its phase for a whole run: quantiles of delays are means of the runs' "
+        f"quantiles, not quantiles of all messages (delay_p95_s was up to {np.nanmax(most):.3g} s in one run)"
     )
 
 

@@ -21,6 +21,10 @@ from btqueue.simulator.statistics.invariants import packets_lost
 SHARES = np.array(PERCENTILES) / 100
 """The same as shares of the observations."""
 
+ROUNDING = 1e-12
+"""Variance over squared mean up to which a variance is taken as the rounding error of sums: ten thousand
+additions of the precision of a double."""
+
 Formulas = dict[str, Callable[[], np.ndarray]]
 """How to compute each metric, once somebody reads it."""
 
@@ -427,9 +431,13 @@ def jain_index(rates: np.ndarray) -> np.ndarray:
 
 
 def variance(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:
-    """Return the variance of observations from their number, their sum and the sum of their squares."""
+    """Return the variance of observations from their number, their sum and the sum of their squares.
+
+    It is 0 where it is no larger than the rounding errors of the sums.
+    """
     mean = _ratio(total, count)
-    return np.maximum(_ratio(squares, count) - mean**2, 0.0)
+    found = _ratio(squares, count) - mean**2
+    return np.where(found <= ROUNDING * mean**2, 0.0, found)
 
 
 def scv(count: np.ndarray, total: np.ndarray, squares: np.ndarray) -> np.ndarray:

@@ -184,9 +184,10 @@ def compare_all(
             verdict, sentence = _by_chance(theirs, ours, p, level, rules, name in different, away > limit)
         if ours is not None and not math.isnan(answer):
             side = "does not contradict theirs" if near else "contradicts theirs"
+            known = "error not measured" if measured is None else f"error at most {max(error, 0.01):.0%}"
             if verdict == "differs" and abs(mean - answer) < abs(theirs.value - answer):
                 side = "is nearer to the simulation"
-            sentence += f"; the model, whose error may be {error:.0%}, {side} ({answer:.4g})"
+            sentence += f"; the model ({answer:.4g}, {known}) {side}"
         sentence = f"{long_name(name)}: {sentence}"
         found.append(
             Agreement(

@@ -137,7 +137,10 @@ def check_spread(
             narrow[name] = math.sqrt(ratio)
     if not narrow:
         return ()
-    shown = ", ".join(f"{name} {ratio:.3g} times" for name, ratio in narrow.items())
+    shown = ", ".join(
+        f"{name} {'does not vary' if math.isinf(ratio) else f'{ratio:.3g} times'}"
+        for name, ratio in narrow.items()
+    )
     text = (
         f"replications vary less than ours of {rules.seconds:g} s ({shown}): unless their runs are far "
         "longer, the intervals are too optimistic, as intervals from correlated values or a shared "

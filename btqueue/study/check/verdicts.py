@@ -299,7 +299,7 @@ def modelled(
     errors: Mapping[str, MeasuredError] = {}
     if (answers := solved.attrs.get("errors_of")) is not None:
         errors = measured_errors(answers, Kind(solved.attrs["system"], solved.attrs["regime"]))
-    text = "the model is approximate: a difference within its usual error is no fault of theirs"
+    text = "the model is approximate: a difference within its usual error says nothing against the file"
     doubts = [f"the model doubts its answer: {doubt}" for doubt in solved.attrs.get("why", ())]
     values = model_values(solved, results, scenario)
     return values, errors, [text, *doubts]

@@ -39,12 +39,12 @@ def sensitivity(
 
     "local": derivatives and elasticities. Where theory stands they are its derivatives
     (`btqueue.network.variation.Plan`), or the reason why there is none; whole numbers get the differences of
-    one step. Elsewhere they are secants of simulations, from a tenth of the key below to a tenth above, with
-    a 95 % interval.
+    one step. Elsewhere they are slopes between simulations at 0.9 and 1.1 times the key's value, with a 95 %
+    interval.
 
     "sobol": shares of variance while all keys vary at once and independently, evenly over their spreads
     (whole numbers: each equally likely). Points without an answer are counted, with their reasons; a block
-    that has one is left out, so the indices then hold for the part of the ranges that has answers.
+    with such a point is left out, and the indices then hold for the part of the ranges that has answers.
 
     Args:
         scenario: the operating point.
@@ -55,7 +55,7 @@ def sensitivity(
         keys: dotted; by default every key with an effect, but none of `[run]`.
         spread: plausible range by key, as ``{"radio.ber": "1e-6..1e-4"}``; ``"log(a,b)"`` is even in the
             logarithm.
-        share: of their values, by which the ranges of the other keys go to either side.
+        share: half the range of all other keys, as a share of their value.
         samples: blocks of points of "sobol", 256 by default.
         seed: seed of the points of "sobol", and of the intervals' bootstrap.
         workers: processes; by default this one alone, or all cores where there is much to do.
@@ -76,13 +76,14 @@ def sensitivity(
         - `note`: why something is missing;
         - coordinate `base`, the metric in the scenario; attributes `without_effect` (keys that change no
           metric within their spread), `without_range` (keys that are 0, of which a share is no range; they
-          are left out unless *keys* or *spread* name them), `not_varied` (keys in entries of lists other than
-          `factors.LINKS`, unless keys are named), `failed` (keys for which there is no answer beside the
-          scenario itself, and why), `solved` (points).
+          are left out unless *keys* or *spread* name them), `not_varied` (keys in entries of lists, as of
+          single flows, which are varied only if *keys* names them; entries of `factors.LINKS` are always
+          varied), `failed` (keys for which there is no answer beside the scenario itself, and why), `solved`
+          (points).
 
         Of "sobol" the indices of `btqueue.study.sensitivity.over_ranges.sobol_indices`; attributes: how many
-        points there were, how many had no answer and why, how many had warnings, with one of them, and how
-        many were simulated, because theory does not stand there.
+        points there were, how many had no answer and why, how many had warnings and the first warning, and
+        how many were simulated because theory does not stand there.
 
     Raises:
         ScenarioError: a key, a range or a metric is wrong, or theory and simulation have no model of the

@@ -143,7 +143,7 @@ ROUGH = [
     (LE | {"le.interval_spread_s": 0.02}, "interval_spread_s"),
     (LE | {"le.iso_interval_s": 0.01, "le.iso_length_s": 0.004}, "iso_interval_s"),
     (LE | {"link.node_buffer_bytes": 250}, "node_buffer_bytes"),
-    (LE | {"traffic.source": "periodic"}, "phase of a periodic source"),
+    (LE | {"traffic.source": "periodic"}, "keeps its phase between anchor points"),
     (LE | {"transport.protocol": "centaurus", "traffic.source": "request-reply", "le.ip": "6lowpan"},
      "answers"),
 ]  # fmt: skip
@@ -224,6 +224,7 @@ SETTLED = LONE | {
     "transport.initial_window_segments": 1,
 }  # fmt: skip
 HV3 = {"voice.packet": "HV3", "voice.links": 1}
+BESIDE_CALL = gateway(12, 0.0, delay_s=0.04) | HV3 | {"link.packets": ["DH3", "DH1"]}
 BESIDE_MESSAGES = [
     {"from": "c1", "to": "p1.1"},
     {"from": "c1", "to": "p1.2", "law": "poisson", "load_kbps": 50.0, "message_bytes": 1000},
@@ -357,6 +358,12 @@ ENDS = [
     (SETTLED | {"transport.initial_window_segments": 10}, "Vegas settles"),
     (SETTLED | {"network.peripherals": 2}, "Vegas settles"),
     (SETTLED | HV3, "Vegas settles"),
+    # acknowledgements of three slots beside data of three slots, in a gap of four: they wait
+    (BESIDE_CALL, "do not fit beside data"),
+    (BESIDE_CALL | {"link.packets": ["2-DH3", "2-DH1"]}, None),
+    (BESIDE_CALL | {"voice.packet": "2-EV3"}, None),
+    (BESIDE_CALL | {"network.flows": [{"from": "s1", "to": "host"}]}, None),
+    (BESIDE_CALL | {"network.outside_links[1].delay_s": 0.001}, None),
     (SETTLED | {"network.peripherals": 2, "network.flows": BESIDE_MESSAGES}, "Vegas settles"),
     # segments of several packets of two links beside a call, and of one packet
     (TWO_UP, None),
@@ -390,7 +397,7 @@ ENDS = [
     (UPLOADS | {"transport.ip_delay_s": 0.02}, None),
     (UPLOADS | {"transport.tcp_delay_s": 0.02}, None),
     (PAIRS_OF_FOUR | {"transport.ip_delay_s": 0.0125}, "just fill a station"),
-    (PAIRS_OF_FOUR | ONE_OF_FOUR, "how segments pair up"),
+    (PAIRS_OF_FOUR | ONE_OF_FOUR, "which segments share a delayed"),
     (PAIRS_OF_FOUR | ONE_OF_FOUR | {"transport.delayed_ack": False}, None),
     (MESSAGES_UP, "visits end within"),
     # 65,536 bytes are 2,484 packets of 27 bytes, and the queue holds 1,000: a third got through
@@ -452,7 +459,7 @@ ENDS = [
     (FEEDBACK.with_(radio__ber=1e-6), None),  # hardly anything is
     (FEEDBACK.with_(radio__per=0.3, radio__ber=0.0), None),  # POLL and NULL are lost as often as data
     (FIVE_LOSSY_UPLOADS, None),
-    (FIVE_LOSSY_UPLOADS | {"traffic.message_bytes": 400}, "Short segments are repeated"),
+    (FIVE_LOSSY_UPLOADS | {"traffic.message_bytes": 400}, "short segments are repeated"),
     # absences of a central lock to the cycles of the other piconet: 104 kbit/s simulated, and 132 solved
     (BRIDGED, None),
     (BRIDGED | {"network.bridge": "MS"}, "whose central is a bridge"),

@@ -191,7 +191,7 @@ def test_quantiles_of_constant_phases_are_named_as_means_over_phases(source):
             run={"duration_s": 100.0, "warmup_s": 10.0, "replications": 10},
         )
     )
-    warned = [one for one in found.attrs["warnings"] if "means over phases" in one]
+    warned = [one for one in found.attrs["warnings"] if "means of the runs' quantiles" in one]
     assert bool(warned) == (source == "periodic")
     worst = float(found["delay_p95_s"].max())
     assert worst > 0.2 > float(found["delay_p95_s"].mean()) or source == "poisson"

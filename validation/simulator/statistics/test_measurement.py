@@ -106,6 +106,17 @@ def test_delays_until_delivery_and_until_acknowledged(plain):
     assert metrics["delay_p95_s"][0] == pytest.approx(0.03, rel=1 / 16)
 
 
+@pytest.mark.parametrize("last", [0.1, 0.1001])
+def test_equal_delays_have_no_variance_and_different_ones_have(last):
+    """0.1 is no sum of powers of two, so that the sums of equal delays are rounded."""
+    delays, one = [0.1] * 59 + [last], np.ones(1)
+    (found,) = measurement.scv(60 * one, sum(delays) * one, sum(delay**2 for delay in delays) * one)
+    assert found == pytest.approx(
+        np.var(delays) / np.mean(delays) ** 2 if last > 0.1 else 0.0, rel=1e-3, abs=0
+    )
+    assert np.isnan(measurement.scv(0 * one, 0 * one, 0 * one)[0])
+
+
 def test_losses_are_shares_of_what_was_offered_there():
     sim = network(ports=(UPLINK, OUTSIDE))
     sim.settings.node_buffers = True

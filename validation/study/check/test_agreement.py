@@ -146,7 +146,7 @@ def test_holm_by_hand():
 
 
 ERRORS = {"goodput_kbps": MeasuredError(213, 0.004, 0.04, 0.12)}
-NEAR = "the model, whose error may be 4%, does not contradict theirs (97)"
+NEAR = "the model (97, error at most 4%) does not contradict theirs"
 MEASURED, OF_POINTS = "its measured error of 4.0%", "(95 % of 213 points keep it) | weak evidence"
 ALLOWED = "the 50% allowed, for its error in this metric was never measured"
 
@@ -224,6 +224,13 @@ def test_a_controller_that_the_interval_rules_out_is_not_tried():
     found = neighbours(short, ForeignResults("t", "CSV", {}))
     tried = {one.changes["le.controller"] for one in found if "le.controller" in one.changes}
     assert tried and "softdevice" not in tried
+
+
+def test_another_call_is_tried_beside_a_call_only():
+    scenario = load("practice/car")
+    for packet, others in (("HV3", ["none", "EV3", "2-EV3"]), ("none", [])):
+        found = neighbours(scenario.with_(voice__packet=packet), ForeignResults("t", "CSV", {}))
+        assert [one.changes["voice.packet"] for one in found if "voice.packet" in one.changes] == others
 
 
 def runs(**values: float) -> xr.Dataset:
