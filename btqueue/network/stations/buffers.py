@@ -261,7 +261,7 @@ def saws(network: Network, point: Point) -> dict[int, transport.Law]:
             part = room if held_at.kind == "port" else here
             in_vain = int(packets * part + 1e-6) % packets / packets
             varies_s = _varies(network, flow, held_at, room) / rate
-            if alone and len(flow.forth) == 1:  # its own segments keep it from polls: it waits for one
+            if alone and len(flow.forth) == len(ports) == 1:  # an empty link: it waits for one poll
                 lone = min(lone, least_s((*flow.forth, *flow.back)) + EMPTY * SLOT_S + 4.0 * flow.host_s)
             saw = transport.saw(flow, lone, 1.0 / rate, int(room + 1e-9), in_vain, varies_s, batch=batch)
             beside = [used[r] for r in np.flatnonzero(point.service[f]) if used[r] <= CROWDED]
