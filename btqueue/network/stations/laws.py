@@ -244,7 +244,9 @@ class Laws:
         found = transport.received(flow, rate, carried=carried)
         waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
         self.timed[f] = found.clocked
-        self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
+        # the segments ahead are full, but for the last one of a message (`transport.ahead_of_sample`)
+        behind = found.behind + (flow.uneven - 1.0) * (found.behind + 1.0 - 1.0 / found.share)
+        self.answers[f] = transport.Answers(waits + behind * own_s, found.share)
 
     def own_s(self, f: int) -> float:
         """Return the delay that each segment of a flow causes to the next unacknowledged one (s)."""
@@ -1021,9 +1023,11 @@ class Laws:
         """
         if queue is not None:
             slower = queue._replace(turn=max(queue.turn, turn))
+            # the receiver holds few segments of a burst as their acknowledgement waits for further ones
+            held_s = self.answers[f].wait_s if queue.bursty else 0.0
 
             def found(window: float, lone: float) -> float:
-                return slower._replace(trip=lone).within(window, tokens)
+                return slower._replace(trip=lone - held_s).within(window, tokens)
 
         else:
             most = self.network.flows[f].window
