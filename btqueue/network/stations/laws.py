@@ -878,10 +878,9 @@ class Laws:
                 mine[f] = flow.behind_s + (queue.of_others if queue else 0.0)
                 continue
             mine[f] = longest * (flow.source != "periodic")
-            first = transport.before(flow) or transport.ahead_of_sample(flow)
-            waiting = float(mine[f] + transport.before(flow) * slowest)
-            self.queues[f] = transport.Queue(float(rate[f]), slowest, waiting)
-            mine[f] += message_s or first * (slowest if flow.more else longer)
+            before_s = transport.before(flow) * slowest
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, float(mine[f]) + before_s)
+            mine[f] += message_s or before_s + transport.ahead_of_sample(flow) * longer
             others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
             if queue is not None and message_s > 0.0:

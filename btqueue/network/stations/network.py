@@ -45,6 +45,8 @@ MOST_FRAMES = 100
 """Frames in a row whose places between voice packets are told apart."""
 ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
+BACKLOG = 0.99
+"""Share of full segments of messages that do not fill theirs, above which data wait at the sender."""
 ONE_FRAME = ("1-limited", "round-robin")
 
 
@@ -880,9 +882,9 @@ class _Builder:
         whole = [(max(size for size, _ in parts), 1.0)]
         meets = 1.0
         if waits:
-            meets = min(traffic.message_bytes / full, 1.0) * sum(
-                share for share, short, _ in kinds if not short
-            )
+            filled = sum(share for share, short, _ in kinds if not short)
+            # in a backlog all segments are full, and under way with others
+            meets = 1.0 if filled > BACKLOG else min(traffic.message_bytes / full, 1.0) * filled
         elif cut:
             # two short segments do not meet; works of pairs go with the squares of times
             brief = np.array([often > 0.0 for _, often, _ in kinds])
