@@ -612,7 +612,7 @@ class _Builder:
         limit = 1 if name in (*ONE_FRAME, "fep") else polling.limit
         if name in ("exhaustive", "gated"):
             limit = ENDLESS
-        idle = {"fep": 0.0, "slq": 0.0}.get(name, 1.0)
+        idle = {"fep": 0.0, "slq": 0.0, "ldq": 0.0}.get(name, 1.0)
         if name in ("lwrr", "prc-lwrr"):
             idle = 1.0 / polling.max_weight
         return Piconet(len(plan.members), name, limit, idle, 1.0, 1.0, self._bridge_of(plan.central))

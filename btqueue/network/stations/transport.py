@@ -330,8 +330,8 @@ def ahead_of_sample(flow: Flow) -> float:
     """Return the segments of a batch that are served before the segment whose round trip is measured.
 
     A batch is a message: earlier messages of its burst are not counted (`before`). An acknowledgement shows
-    the round trip of the first segment that it covers, and goes with the last one. The result counts full segments: the last segment of a batch may be shorter, and the measured segment has
-    a mean service.
+    the round trip of the first segment that it covers, and goes with the last one. The result counts full
+    segments: the last segment of a batch may be shorter, and the measured segment has a mean service.
     """
     every = round(1.0 / flow.acks) if flow.acks else 1
     count = round(flow.batch)
