@@ -112,6 +112,9 @@ the bound was chosen, two with frames of five slots were wrong, which are in dou
 IN_A_GAP = 1.0
 """Packets of a segment, and slots of one, beyond which the visits to several links beside voice depend on the
 gaps: round trips of 7 of 80 random piconets that stood were 6 to 18 % too short, all of two links."""
+GAP_MISSED = 6.0
+"""Slots by which round trips of frames of several slots that go up beside voice may be wrong: the period of
+HV3."""
 IN_STEP = 0.55
 """Utilisation of the air by periodic sources of several links, above which their phases matter: below it 13
 of 13 random scenarios were right, above it 6 of 15."""
@@ -729,10 +732,10 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             continue
         endless = [f for f, _, always in crossing if always]
         bursts = any(not always and (flow.more > 0.0 or flow.batch > 1.0) for _, flow, always in crossing)
-        polls = not (piconet.discipline == "gated" and asked.airless({number}))
+        relayed = any(asked.relayed(f) for f, _, _ in crossing)
+        polls = relayed or not (piconet.discipline == "gated" and asked.airless({number}))
         shared = len(endless) > 1 and busy.sum() > BUSY and polls
         # links that have had data last are visited in turn
-        relayed = any(asked.relayed(f) for f, _, _ in crossing)
         nearly_in_turn = piconet.discipline == "fep" and not relayed
         most = SELDOM_MET if bursts else HALF if nearly_in_turn else IN_ANY_ORDER
         if piconet.discipline == "lwrr" and relayed:
@@ -1032,6 +1035,13 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                 "[transport] ack_clock = tick: a tick falls between segments that come together or at equal "
                 "distances, and the later one waits for the next tick: round trips were 25 % too short to "
                 "28 % too long"
+            )
+        busy = float(asked.used[asked.point.service[f] > 0.0].max(initial=0.0)) > IN_STREAMS
+        waits = asked.point.links.answers[f].wait_s > SMALL * asked.rtt[f]
+        if delays and flow.more > 0.0 and busy and waits:
+            yield (
+                "acknowledgements wait for the next burst, which may come before the end of the last one: "
+                "round trips were up to 8 % too long"
             )
         by_clock_s = transport.by_clock_s(flow)
         each = float(asked.point.rate[f]) * by_clock_s
@@ -1351,6 +1361,11 @@ def of_relays(asked: Asked) -> Iterator[str]:
                 "trips were 8 % too short to 16 % too long"
             )
         visits = [v for v in flow.forth if v.kind == "port"]
+        if not endless and asked.network.relay == "packet" and _between_packets(asked, f, visits[1:]):
+            yield (
+                "packets of relayed segments come one by one, and shorter segments of others between them: "
+                "round trips were 9 % too short to 15 % too long"
+            )
         full, piconets = asked.fills_alone(f), asked.network.piconets
         cyclic = all(piconets[asked.network.ports[v.index].piconet].discipline in CYCLIC for v in visits)
         repeated = any(visit.train.frames > visit.train.packets for visit in visits)
@@ -1362,6 +1377,17 @@ def of_relays(asked: Asked) -> Iterator[str]:
                 f"relayed segments {why}, and the order of visits is known on average only: round trips were "
                 "20 % off in the median"
             )
+
+
+def _between_packets(asked: Asked, f: int, stops: list[Visit]) -> bool:
+    """Return whether others have shorter segments at these ports, beyond the first one of a relayed flow."""
+    others = [flow for g, flow in enumerate(asked.network.flows) if g != f and asked.point.rate[g] > 0.0]
+    return any(
+        one[:2] == stop[:2] and one.train.packets < stop.train.packets - SMALL
+        for stop in stops
+        for flow in others
+        for one in flow.forth
+    )
 
 
 def _left_idle(asked: Asked, flow: Flow) -> float:
@@ -1405,7 +1431,7 @@ def of_voice(asked: Asked) -> Iterator[str]:
         short = all(visit.train.first <= 3.0 for visit in beside) and not row
         # frames of several slots that go up, after a poll, fill a gap
         fills = any(v.train.first > 1.0 and asked.network.ports[v.index].up for v in beside)
-        short = short and not (fills and TOLERATED * asked.rtt[f] < 2.0 * SLOT_S)
+        short = short and not (fills and TOLERATED * asked.rtt[f] < GAP_MISSED * SLOT_S)
         known = bool(asked.point.waits[f] > 0.0) if endless else short and used < SELDOM_CUT
         # frames with data both ways do not fit where frames with data one way do
         known = known and not (

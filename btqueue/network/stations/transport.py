@@ -160,7 +160,7 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
     # the first segment of a burst goes with the segment left over, if it comes in time; of a burst by an
     # interrupted Bernoulli process, with a geometric number of messages, the chance of an odd number is
     # higher than that of an even one by `odd`
-    in_time, odd = -float(np.expm1(-bursts * by_timer)), (1.0 - flow.more) / (1.0 + flow.more)
+    in_time, odd = 1.0 - exp(-bursts * by_timer), (1.0 - flow.more) / (1.0 + flow.more)
     left = (1.0 + odd) / 2.0 / (1.0 + in_time * odd)
     answers = count // every + left
     if every == PAIR:
