@@ -321,6 +321,7 @@ class Flow:
         kilobits: kilobits of user data of a segment.
         forth, back: visits.
         host_s: time in the layers of a host, each way.
+        relays_s: time in the basebands of all nodes that pass segments on, each way.
         jitter_s: largest random delay at the host that sends a segment or an acknowledgement (s).
         protocol: "tcp", "none" or "centaurus".
         window: segments that may be under way; infinite without a transport.
@@ -355,6 +356,7 @@ class Flow:
     forth: tuple[Visit, ...]
     back: tuple[Visit, ...]
     host_s: float
+    relays_s: float
     jitter_s: float
     protocol: str
     window: float
@@ -912,6 +914,7 @@ class _Builder:
             forth[0],
             behind,
             layers,
+            own.link.baseband_delay_s * max(sum(visit.kind == "port" for visit in forth[0]) - 1, 0),
             own.run.jitter_s,
             transport.protocol,
             window,
