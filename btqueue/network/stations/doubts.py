@@ -1455,10 +1455,9 @@ def of_voice(asked: Asked) -> Iterator[str]:
         cut = any(visit.train.air > visit.train.frames for visit in beside)
         if (cut and not known) or (early and not endless):
             yield (
-<<<<<<< HEAD
                 "voice links cut the time for data into gaps, and a frame that does not fit waits for the "
-                "next gap; theory knows this wait on average only: round trips were up to 20 % too long, and "
-                "near saturation two to ten times too short"
+                "next gap; theory knows this wait on average only: round trips were up to 20 % too long, of "
+                "short messages of several links 80 %, and near saturation two to ten times too short"
             )
         ports = [asked.network.ports[visit.index] for visit in flow.forth if visit.kind == "port"]
         apart = any(piconets[port.piconet].apart and not port.up for port in ports)  # acknowledgements go up
@@ -1468,11 +1467,6 @@ def of_voice(asked: Asked) -> Iterator[str]:
             yield (
                 "acknowledgements do not fit beside data into the gaps between voice packets, and wait until "
                 "the central has no data: a window comes in one burst, and goodput was up to 70 % too high"
-=======
-                "voice links cut the time for data into gaps that a frame must fit into, which random "
-                "segments meet on average only: round trips were up to 20 % too long, of short messages of "
-                "several links 80 %, and near saturation half as long to a tenth"
->>>>>>> 76af185a (Basebands of relays delay packets too; doubts about relays, hosts, calls and buffers of random scenarios, each with its row)
             )
 
 
