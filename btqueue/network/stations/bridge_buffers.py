@@ -147,8 +147,10 @@ class Brought:
         """
         size, places, error = train.packets, port.places, 1.0 - train.packets / train.frames
         fits = places // size
-        # a part of a segment that is relayed whole waits beside the buffer
-        if limit >= (fits + 1.0) * size if self.network.relay == "segment" else limit > places:
+        if self.network.relay == "segment":
+            if limit < inf and size % 1.0 == 0.0 and _most_waiting(limit, float(port.limit), size) > places:
+                return 1.0
+        elif limit > places:
             return 1.0
         if fits != 1.0:
             return 0.0  # packets that stays leave behind fill a longer buffer seldom
@@ -195,6 +197,24 @@ class Brought:
                     left = max(left, 1.0 - float(bdtrc(size - 1.0, port.limit, 1.0 - error)))
         most = sum(sources.values())
         return _Coming(most, packets, group, parts, left, whole, rows, fills)
+
+
+def _most_waiting(limit: float, sends: float, size: float) -> float:
+    """Return the most packets of whole segments that wait for the next stay of a bridge, without errors.
+
+    A part of a segment that is relayed whole waits beside the buffer, until a later stay brings the rest.
+
+    Args:
+        limit: packets that a stay brings.
+        sends: packets that the next stay sends.
+        size: packets of a segment.
+    """
+    waiting, most, ended = 0.0, 0.0, 0.0
+    for stay in range(1, 2 * int(size) + 1):
+        before, ended = ended, stay * limit // size * size
+        waiting += ended - before
+        most, waiting = max(most, waiting), max(waiting - sends, 0.0)
+    return most
 
 
 def losing(flows: tuple[Flow, ...], lost: Matrix) -> tuple[Flow, ...]:

@@ -781,6 +781,8 @@ def doubts(network: Network, point: Point) -> list[str]:
         elsewhere = point.links.links.endless[users].all() and (before > WAITING * windows).all()
         # a window that opens first waits for tokens
         elsewhere = elsewhere and not (one.tcp and one.kind == "bucket")
+        # acknowledgements that wait behind data let whole windows out over a wire
+        elsewhere = elsewhere and not (one.kind == "wire" and _in_bursts(network, point, r, one))
         if one.queue == 0.0 and elsewhere and not network.bridges:
             continue  # windows wait before another station: four of four random scenarios were right
         if one.most > one.places + one.sent and lost & set(users.tolist()):

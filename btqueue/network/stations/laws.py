@@ -244,7 +244,9 @@ class Laws:
         found = transport.received(flow, rate, carried=carried)
         waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
         self.timed[f] = found.clocked
-        self.answers[f] = transport.Answers(waits + found.behind * own_s, found.share)
+        # the segments ahead are full, but for the last one of a message (`transport.ahead_of_sample`)
+        behind = found.behind + (flow.uneven - 1.0) * (found.behind + 1.0 - 1.0 / found.share)
+        self.answers[f] = transport.Answers(waits + behind * own_s, found.share)
 
     def own_s(self, f: int) -> float:
         """Return the delay that each segment of a flow causes to the next unacknowledged one (s)."""
@@ -876,10 +878,9 @@ class Laws:
                 mine[f] = flow.behind_s + (queue.of_others if queue else 0.0)
                 continue
             mine[f] = longest * (flow.source != "periodic")
-            first = transport.before(flow) or transport.ahead_of_sample(flow)
-            waiting = float(mine[f] + transport.before(flow) * slowest)
-            self.queues[f] = transport.Queue(float(rate[f]), slowest, waiting)
-            mine[f] += message_s or first * (slowest if flow.more else longer)
+            before_s = transport.before(flow) * slowest
+            self.queues[f] = transport.Queue(float(rate[f]), slowest, float(mine[f]) + before_s)
+            mine[f] += message_s or before_s + transport.ahead_of_sample(flow) * longer
             others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
             if queue is not None and message_s > 0.0:
@@ -1021,9 +1022,11 @@ class Laws:
         """
         if queue is not None:
             slower = queue._replace(turn=max(queue.turn, turn))
+            # the receiver holds few segments of a burst as their acknowledgement waits for further ones
+            held_s = self.answers[f].wait_s if queue.bursty else 0.0
 
             def found(window: float, lone: float) -> float:
-                return slower._replace(trip=lone).within(window, tokens)
+                return slower._replace(trip=lone - held_s).within(window, tokens)
 
         else:
             most = self.network.flows[f].window

@@ -45,6 +45,8 @@ MOST_FRAMES = 100
 """Frames in a row whose places between voice packets are told apart."""
 ENDLESS = 10_000
 """Frames of a visit that stand for no limit."""
+BACKLOG = 0.99
+"""Share of full segments of messages that do not fill theirs, above which data wait at the sender."""
 ONE_FRAME = ("1-limited", "round-robin")
 
 
@@ -319,6 +321,7 @@ class Flow:
         kilobits: kilobits of user data of a segment.
         forth, back: visits.
         host_s: time in the layers of a host, each way.
+        relays_s: time in the basebands of all nodes that pass segments on, each way.
         jitter_s: largest random delay at the host that sends a segment or an acknowledgement (s).
         protocol: "tcp", "none" or "centaurus".
         window: segments that may be under way; infinite without a transport.
@@ -353,6 +356,7 @@ class Flow:
     forth: tuple[Visit, ...]
     back: tuple[Visit, ...]
     host_s: float
+    relays_s: float
     jitter_s: float
     protocol: str
     window: float
@@ -610,7 +614,7 @@ class _Builder:
         limit = 1 if name in (*ONE_FRAME, "fep") else polling.limit
         if name in ("exhaustive", "gated"):
             limit = ENDLESS
-        idle = {"fep": 0.0, "slq": 0.0}.get(name, 1.0)
+        idle = {"fep": 0.0, "slq": 0.0, "ldq": 0.0}.get(name, 1.0)
         if name in ("lwrr", "prc-lwrr"):
             idle = 1.0 / polling.max_weight
         return Piconet(len(plan.members), name, limit, idle, 1.0, 1.0, self._bridge_of(plan.central))
@@ -880,9 +884,9 @@ class _Builder:
         whole = [(max(size for size, _ in parts), 1.0)]
         meets = 1.0
         if waits:
-            meets = min(traffic.message_bytes / full, 1.0) * sum(
-                share for share, short, _ in kinds if not short
-            )
+            filled = sum(share for share, short, _ in kinds if not short)
+            # in a backlog all segments are full, and under way with others
+            meets = 1.0 if filled > BACKLOG else min(traffic.message_bytes / full, 1.0) * filled
         elif cut:
             # two short segments do not meet; works of pairs go with the squares of times
             brief = np.array([often > 0.0 for _, often, _ in kinds])
@@ -910,6 +914,7 @@ class _Builder:
             forth[0],
             behind,
             layers,
+            own.link.baseband_delay_s * max(sum(visit.kind == "port" for visit in forth[0]) - 1, 0),
             own.run.jitter_s,
             transport.protocol,
             window,

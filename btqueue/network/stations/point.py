@@ -425,6 +425,7 @@ class Search:
         own, trips = laws.own_loads(self.rate, self.sent), np.zeros((len(flows), 2))
         for f in laws.firsts:
             trips[f] = laws.trip(f, flows[f], own[f], float(self.rate[f]))
+            trips[f] += flows[f].relays_s
         trips = trips[laws.like]
         base, gather = trips.sum(axis=1), np.zeros(len(flows))
         for f in laws.firsts:

@@ -1179,6 +1179,7 @@ class Queues:
         return Own(
             load, wait * slot_s, service * slot_s, turn * slot_s, fixed, of_message * slot_s,
             drawn + fixed > 0.0, rate * service / used if used > 0.0 else 1.0, trip_s, float(rest),
+            rate / slot_s,
         )  # fmt: skip
 
     def _of_message(self, c: int, ahead: float, uneven: float) -> float:
@@ -1279,6 +1280,7 @@ class Own(NamedTuple):
         share: share of this wait that is behind the flow's segments.
         trip: round trip without waits (s).
         rest: mean waits at further ports of hosts (s).
+        rate: segments of the flow (1/s).
     """
 
     load: float
@@ -1291,6 +1293,7 @@ class Own(NamedTuple):
     share: float
     trip: float
     rest: float
+    rate: float
 
     @property
     def of_others(self) -> float:
@@ -1316,16 +1319,20 @@ class Own(NamedTuple):
         """Return the wait of segments of bursts that a window has let out; the rest wait at their sender.
 
         The number of own segments of earlier messages at the port is taken as geometric from the first on,
-        with the right mean. The segments of a burst that are elsewhere are the services of a round trip. The
-        segments of earlier messages and of its message that are ahead of a segment are less than a window.
+        with the right mean. The segments of earlier messages and of its message that are ahead of a segment
+        are less than a window.
         """
         if window == inf:
             return self.wait
-        window = max(window - max(self.trip / self.service - 1.0, 0.0), 1.0)
+        size = 2.0 * self.fixed + 1.0
+        # a message within a window leaves at once, beside those of earlier messages; of a longer one
+        # acknowledgements let the rest out
+        elsewhere = self.rate * self.trip if size <= window else self.trip / self.service - 1.0
+        window = max(window - max(elsewhere, 0.0), 1.0)
         wait = max(self.wait - self.of_message, 0.0)  # but for rounding
         waiting = self.load * wait / self.service
         more = waiting / max(self.load + waiting, 1e-12)
-        size, free = 2.0 * self.fixed + 1.0, window - 1.0
+        free = window - 1.0
         letting = min(size, free)  # segments of a message that a window may let out at once
         beyond = (
             more ** (free - letting + 1.0) * (1.0 - more**letting) / max(1.0 - more, 1e-12) + size - letting

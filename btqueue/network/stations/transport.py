@@ -152,14 +152,20 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
         return _carried(flow, queue, against, window)
     if not count % every:
         return at_once
-    # the segments left over wait for the next message or the timer
+    # the segments left over wait for the next burst or the timer
     if flow.source == "periodic":
         wait = min(1.0 / bursts, by_timer) if bursts > 0.0 else by_timer
     else:
         wait = (1.0 - exp(-bursts * by_timer)) / bursts if bursts > 0.0 else by_timer
-    # the first segment of every second message goes with the segment left over, if it comes in time
-    left = 1.0 / (1.0 + -np.expm1(-bursts * by_timer))
-    return Answers(wait * left / (count // every + left), flow.acks)
+    # the first segment of a burst goes with the segment left over, if it comes in time; of a burst by an
+    # interrupted Bernoulli process, with a geometric number of messages, the chance of an odd number is
+    # higher than that of an even one by `odd`
+    in_time, odd = 1.0 - exp(-bursts * by_timer), (1.0 - flow.more) / (1.0 + flow.more)
+    left = (1.0 + odd) / 2.0 / (1.0 + in_time * odd)
+    answers = count // every + left
+    if every == PAIR:
+        answers = (count / (1.0 - flow.more) + left * (1.0 - in_time)) / PAIR
+    return Answers(wait * left / answers, flow.acks)
 
 
 def _carried(flow: Flow, queue: Queue, against: Queue, window: float) -> Answers:
@@ -302,14 +308,17 @@ def ahead(flow: Flow) -> float:
     A batch is a message, and a burst of an interrupted Bernoulli process a geometric number of messages. At
     most the other segments of a window are ahead.
     """
-    window = let_out(flow)
-    most = max(window - 1.0, 0.0)
-    count = max(flow.batch, 1.0)
-    of_message = (count - 1.0) / 2.0 if count <= window else most * (1.0 - window / (2.0 * count))
+    most, count = max(let_out(flow) - 1.0, 0.0), max(flow.batch, 1.0)
     if flow.more == 0.0:
-        return of_message
+        return ahead_in_message(flow)
     within = 1.0 if most == inf else -float(np.expm1(most / count * np.log(flow.more)))
-    return min(before(flow) * within + of_message, most)
+    return min(before(flow) * within + ahead_in_message(flow), most)
+
+
+def ahead_in_message(flow: Flow) -> float:
+    """Return the segments (of mean size) of the same message ahead of a segment, as windows allow."""
+    window, count = let_out(flow), max(flow.batch, 1.0)
+    return (count - 1.0) / 2.0 if count <= window else max(window - 1.0, 0.0) * (1.0 - window / (2.0 * count))
 
 
 def before(flow: Flow) -> float:
@@ -320,15 +329,18 @@ def before(flow: Flow) -> float:
 def ahead_of_sample(flow: Flow) -> float:
     """Return the segments of a batch that are served before the segment whose round trip is measured.
 
-    An acknowledgement shows the round trip of the first segment that it covers, and goes with the last one.
+    A batch is a message: earlier messages of its burst are not counted (`before`). An acknowledgement shows
+    the round trip of the first segment that it covers, and goes with the last one. The result counts full
+    segments: the last segment of a batch may be shorter, and the measured segment has a mean service.
     """
     every = round(1.0 / flow.acks) if flow.acks else 1
     count = round(flow.batch)
-    if every <= 1 or count <= 1 or flow.more > 0.0 or count > flow.window:
-        return ahead(flow)
+    if every <= 1 or count <= 1 or count > flow.window:
+        return ahead_in_message(flow)
     groups, rest = divmod(count, every)
     served = sum((group + 1) * every - 1 for group in range(groups)) + (count - 1 if rest else 0)
-    return served / (groups + (rest > 0))
+    groups += rest > 0
+    return served / groups - (1.0 - 1.0 / flow.uneven) * (count / groups - 1.0)
 
 
 def _every(flow: Flow) -> int:

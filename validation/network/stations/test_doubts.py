@@ -257,6 +257,57 @@ UPLOADS_IN_TURN = {
 SLOT_BY_SLOT = {"link.packets": ["2-DH1"], "polling.limit": 1}
 
 
+SHARED = FULL | {"transport.ack_every_segments": 4, "transport.receive_window_segments": 10}
+PAIRS = LONE | {"traffic.load_kbps": 20.0, "traffic.message_bytes": 2920, "transport.delayed_ack": True}
+SINGLES = LONE | {"traffic.load_kbps": 160.0, "transport.delayed_ack": True}
+CALL = LONE | HV3 | {"flow_control.baseband_packets": 2000, "link.packets": ["3-DH3", "3-DH1"]}
+BOTH_WAYS = CALL | {"traffic.source": "greedy", "traffic.two_way": True}
+UP_BESIDE_A_CALL = CALL | {"network.flows": "uplink", "traffic.load_kbps": 30.0}
+PARTS_UP = STAR | {
+    "link.packets": ["3-DH3", "3-DH1"], "traffic.message_bytes": 2000, "traffic.load_kbps": 60.0,
+    "transport.windows": "segments", "transport.delayed_ack": False,
+}  # fmt: skip
+CDPD = GATEWAY | {
+    "network.outside_links": [{"name": "net", "from": "host", "to": "gw", "kind": "cdpd"}],
+    "traffic.source": "poisson", "traffic.load_kbps": 3.2,
+}  # fmt: skip
+THREE_CLIENTS = {
+    "network.piconet_list": [{"name": "bt", "central": "gw", "peripherals": ["s1", "s2", "s3"]}],
+    "network.flows": [
+        {"from": "host", "to": "s1"}, {"from": "host", "to": "s2"}, {"from": "s3", "to": "host"},
+    ],
+}  # fmt: skip
+LDQ = {
+    "network.peripherals": 4, "network.flows": [{"from": "c1", "to": "p1.1"}],
+    "polling.discipline": "ldq", "traffic.source": "greedy",
+}  # fmt: skip
+WHOLE = {
+    "network.topology": "chain", "network.hops": 3, "network.flows": "end-to-end",
+    "link.packets": ["2-DH5", "2-DH3"], "traffic.source": "greedy", "transport.delayed_ack": False,
+}  # fmt: skip
+LONG_BURSTS = LONE | {
+    "traffic.source": "ibp", "traffic.scv": 4.0, "traffic.message_bytes": 7300, "traffic.load_kbps": 20.0,
+}  # fmt: skip
+RELAYED = STAR | EDR | {
+    "network.flows": [
+        {"from": "p1.2", "to": "p1.1", "message_bytes": 1460},
+        {"from": "c1", "to": "p1.1", "message_bytes": 200},
+    ],
+    "traffic.load_kbps": 40.0, "transport.delayed_ack": False,
+}  # fmt: skip
+SLOW_BASEBAND = LONE | {
+    "network.peripherals": 2, "network.flows": "pairs", "traffic.load_kbps": 1.0,
+    "link.baseband_delay_s": 0.0125,
+}  # fmt: skip
+TOGETHER_UP = LONE | {
+    "network.peripherals": 7, "network.flows": "uplink", "link.packets": ["3-DH5"], "polling.limit": 7,
+    "traffic.load_kbps": 18.7, "traffic.message_bytes": 2920, "transport.tcp_delay_s": 0.004,
+}  # fmt: skip
+TO_TWO_CLIENTS = gateway(44, 0.0, rate_kbps=1430.0, buffer_packets=20) | {
+    "network.piconet_list": [{"name": "bt", "central": "gw", "peripherals": ["s1", "s2"]}],
+    "network.flows": [{"from": "host", "to": "s1"}, {"from": "host", "to": "s2"}],
+    "transport.delayed_ack": True,
+}  # fmt: skip
 LONG_FADES = {"radio.model": "gilbert-elliott", "radio.ber_bad": 5e-3, "radio.bad_s": 0.4}
 
 
@@ -368,7 +419,9 @@ ENDS = [
     # segments of several packets of two links beside a call, and of one packet
     (TWO_UP, None),
     (TWO_UP | HV3, "cut the time for data"),
-    (TWO_UP | HV3 | {"traffic.message_bytes": 60}, None),
+    (TWO_UP | HV3 | {"link.packets": ["3-DH1"]}, None),
+    # a message of two packets: 19 % too long
+    (TWO_UP | HV3 | {"link.packets": ["3-DH1"], "traffic.message_bytes": 100}, "cut the time for data"),
     (OBJECTS, None),
     (OBJECTS | HV3, "order of visits is not known"),
     (OBJECTS | {"network.peripherals": 3, "network.flows": TWO_DOWN}, "order of visits is not known"),
@@ -479,6 +532,59 @@ ENDS = [
     (PAUSING | {"transport.receive_window_segments": 8}, None),
     (LONE | {"voice.packet": "HV3", "voice.links": 1, "link.packets": ["DH1"]}, None),
     (PAUSING | {"transport.receive_window_segments": 2, "network.peripherals": 2}, "prc-lwrr"),
+    # the fourth segment of an acknowledgement comes 0.16 s behind the first: twelve ahead, and in truth ten
+    (SHARED, "before as many have come"),
+    (SHARED | {"transport.ack_delay_s": 0.5}, None),
+    (SHARED | {"transport.receive_window_segments": 12}, None),
+    (SHARED | {"transport.receive_window_segments": 12, "traffic.two_way": True}, "before as many have come"),
+    (PAIRS, None),
+    (PAIRS | {"transport.ack_clock": "tick"}, "ack_clock = tick"),
+    (PAIRS | {"transport.ack_delay_s": 0.01}, "between the segments of a message"),
+    (SINGLES, None),
+    (SINGLES | {"transport.min_rto_s": 0.2}, "least retransmission"),
+    (SINGLES | {"traffic.source": "ibp"}, None),
+    (SINGLES | {"traffic.source": "ibp", "traffic.load_kbps": 400.0}, "wait for the next burst"),
+    # frames with three slots each way do not fit between the slots of a call: 20 % less goodput
+    (BOTH_WAYS, "cut the time for data"),
+    (BOTH_WAYS | {"link.packets": ["3-DH1"]}, None),
+    (UP_BESIDE_A_CALL, "cut the time for data"),
+    (UP_BESIDE_A_CALL | {"network.flows": "downlink"}, None),
+    # five frames: a visit ends with a message, within the next one, or between a segment and its end
+    (PARTS_UP, "go up in visits"),
+    (PARTS_UP | {"polling.limit": 6}, None),
+    (PARTS_UP | {"network.flows": "downlink"}, None),
+    (PARTS_UP | {"transport.mss_bytes": 500}, "of one frame go up"),
+    (
+        PARTS_UP | {"traffic.message_bytes": 1600, "transport.delayed_ack": True, "polling.limit": 6},
+        "share acknowledgements",
+    ),
+    (CDPD, None),
+    (CDPD | {"traffic.load_kbps": 12.0}, "half-duplex"),
+    (CDPD | THREE_CLIENTS, "half-duplex"),
+    (SLOW_BASEBAND, "baseband_delay_s"),
+    (SLOW_BASEBAND | {"network.relay": "packet", "link.baseband_delay_s": 0.0}, None),
+    (
+        SLOW_BASEBAND | {"network.topology": "chain", "network.hops": 3, "network.flows": "end-to-end"},
+        None,
+    ),
+    (TOGETHER_UP, "after its end"),
+    (TOGETHER_UP | {"transport.tcp_delay_s": 0.0}, None),
+    (TOGETHER_UP | {"traffic.message_bytes": 1460}, None),
+    (TOGETHER_UP | {"transport.ack_path": "direct", "network.flows": "downlink"}, "ack_path"),
+    # acknowledgements wait behind data of the other direction, and let whole windows out
+    (TO_TWO_CLIENTS, None),
+    (TO_TWO_CLIENTS | {"traffic.two_way": True}, "overflow a buffer"),
+    (LDQ, None),
+    (LDQ | {"network.flows": [{"from": "p1.1", "to": "c1"}]}, "beside data that go up"),
+    (UPLOADS | {"polling.discipline": "fep"}, None),
+    (UPLOADS | {"polling.discipline": "fep", "transport.tcp_delay_s": 0.01}, "while hosts hold"),
+    # stays bring five packets, and end two segments of three: with room for six a third of goodput is lost
+    (WHOLE | {"polling.bridge_buffer_packets": 6}, "has no room for some segments"),
+    (WHOLE | {"polling.bridge_buffer_packets": 7}, None),
+    (LONG_BURSTS, None),
+    (LONG_BURSTS | {"transport.receive_window_segments": 12}, "longer than its window"),
+    (RELAYED, "between them"),
+    (RELAYED | {"traffic.message_bytes": 1460, "network.flows": [RELAYED["network.flows"][0]]}, None),
     (gateway(4, 0.0, delay_s=0.24, rate_kbps=64.0, half_duplex=True), "does not fill"),
     (gateway(2, 0.0, delay_s=0.03, rate_kbps=64.0, half_duplex=True), "half-duplex"),
     (gateway(4, 0.0, delay_s=0.03, rate_kbps=64.0, half_duplex=True), None),

@@ -285,3 +285,65 @@ def test_a_segment_of_more_packets_than_the_queue_never_gets_through():
     assert (bt.solve(bt.Scenario().changed(keys | kept))["goodput_kbps"].values > 0.0).all()
     slow = keys | lost | {"flow_control.bucket_bytes": 300}  # tokens divide the segment
     assert (bt.solve(bt.Scenario().changed(slow))["goodput_kbps"].values > 0.0).all()
+
+
+LONE = {"network.peripherals": 1, "network.flows": "downlink"}
+EDR = {"link.packets": ["2-DH5", "2-DH3", "2-DH1"]}
+BURSTS = LONE | EDR | {"traffic.source": "ibp", "traffic.scv": 4.0, "traffic.load_kbps": 140.0}
+MESSAGES = {"network.flows": "downlink", "traffic.load_kbps": 20.0, "traffic.message_bytes": 4380}
+AHEAD = [
+    # the last message of an odd number waits for the next burst: 94 % too long if all were single ones
+    (BURSTS, 0.0827),
+    (
+        BURSTS | {"traffic.scv": 2.0, "traffic.load_kbps": 60.0, "traffic.message_bytes": 2920}
+        | {"transport.delayed_ack": False},
+        0.0296,
+    ),
+    # a segment of five frames and its end of two share an acknowledgement: 24 % too long with two of five
+    (LONE | MESSAGES | {"traffic.message_bytes": 1800, "transport.windows": "segments"}, 0.0275),
+    # a third segment waits for the timer, and not in the window: 15 % too short
+    (MESSAGES | {"transport.receive_window_segments": 6}, 0.1424),
+    # 80 ms at hosts hold no segments of a message back
+    (
+        MESSAGES | EDR | {"network.peripherals": 4, "traffic.load_kbps": 48.0, "traffic.message_bytes": 2920}
+        | {"transport.receive_window_segments": 5, "transport.delayed_ack": False}
+        | {"link.packets": ["2-DH3", "2-DH1"], "link.baseband_delay_s": 0.02},
+        0.1071,
+    ),
+    # two bridges and a central between them hold each packet for 50 ms, each way: 42 % too short
+    (
+        {"network.topology": "chain", "network.hops": 3, "network.flows": "end-to-end"}
+        | {"traffic.load_kbps": 1.0, "transport.delayed_ack": False, "link.baseband_delay_s": 0.05},
+        0.4678,
+    ),
+    # 17 segments of nine packets, with room for 149: an acknowledgement of two lets all of them out
+    (
+        LONE | {"network.flows": "uplink", "link.packets": ["DH3"], "traffic.source": "greedy"}
+        | {"transport.receive_window_segments": 17, "flow_control.baseband_packets": 149},
+        0.2978,
+    ),
+]  # fmt: skip
+"""Round trips that this package's simulator once had (20 x 480 s)."""
+
+
+@pytest.mark.parametrize(("changes", "rtt_s"), AHEAD)
+def test_segments_ahead_and_behind_in_messages_bursts_and_windows(changes, rtt_s):
+    assert mean(bt.Scenario().changed(changes), "rtt_s") == pytest.approx(rtt_s, rel=0.04)
+
+
+@pytest.mark.parametrize(
+    ("changes", "slots"),
+    [
+        # five frames of DH5 with data, whose answer is a NULL or once an acknowledgement of five slots
+        (LONE | {"link.packets": ["DH5"], "traffic.load_kbps": 700.0, "traffic.message_bytes": 1000}, 34.0),
+        # only the link with data is polled: two frames of 3-DH5, and acknowledgements of five slots
+        (
+            {"network.peripherals": 4, "network.flows": [{"from": "c1", "to": "p1.1"}]}
+            | {"link.packets": ["3-DH5"], "traffic.source": "greedy", "polling.discipline": "ldq"},
+            16.0,
+        ),
+    ],
+)
+def test_slots_of_full_segments(changes, slots):
+    asked = bt.Scenario().changed(changes | {"transport.delayed_ack": False})
+    assert mean(asked, "goodput_kbps") == pytest.approx(1460 * 8e-3 / (slots * SLOT_S), rel=0.001)
