@@ -313,7 +313,7 @@ class Station:
         """Return chances and lengths of vacations, and the parts of these in which data have to wait (s)."""
         # an idle peripheral sleeps, and wakes up for data that it sends
         period_s = (self.interval_s if up else self.listens_s) / max(self.taken, 1e-9)
-        each_s = self.exchanges_s(pdus, up)
+        each_s, behind_s = _in_bursts(self, pdus, up)
         vacations = np.append(LEVELS[:-1], 1.0) * period_s  # the last one follows no segments
         chances = _vacations(load * period_s, each_s / period_s)
         number = self.events(pdus, up=up).pdus / pdus.each
@@ -325,7 +325,9 @@ class Station:
         fit, apart = self.events(pdus, up=up).exchanges, not exchanges_of(self, pdus, up).data.all()
         idle_us = self.air_us(0) + self.space_us if up else self.exchange_us(0, 0) * (fit >= 2.0)
         more_us = 0.0
-        if self.le.transfer == "coc" and fit >= pdus.each + 2.0 and not apart:
+        if pdus.window < inf:
+            more_us = 1e6 * min(behind_s, period_s)
+        elif self.le.transfer == "coc" and fit >= pdus.each + 2.0 and not apart:
             more_us = self.exchange_us(0, air.CREDITS_BYTES) / self.le.credits_returned_every
         rests = np.maximum(vacations - 1e-6 * more_us, 0.0)
         rests[-1] = max(period_s - 1e-6 * idle_us, 0.0)
@@ -362,7 +364,7 @@ class Station:
         anywhere in the busy part of an interval, and what is left waits for the next one.
         """
         period_s = (self.interval_s if up else self.listens_s) / max(self.taken, 1e-9)
-        each_s, number, come = self.exchanges_s(pdus, up), period_s / service_s, load * period_s
+        each_s, number, come = _in_bursts(self, pdus, up)[0], period_s / service_s, load * period_s
         used = load * service_s
         if not 0.0 < used < FULL:
             return 0.0
@@ -477,6 +479,77 @@ def _beside(plan: Topology, piconet: int, node: int) -> list[tuple[int, int]]:
 def beaten(length_s: float, period_s: float) -> float:
     """Return the share of events that a link loses to reservations, as long as its own, that drift past."""
     return min(2.0 * length_s / period_s, 1.0) / 2.0
+
+
+@lru_cache(maxsize=1024)
+def _in_bursts(link: Station, pdus: Pdus, up: bool) -> tuple[float, float]:
+    """Return the time of a segment among others of an event, and how much longer the event is open for data (s).
+
+    Segments go first where credits go before acknowledgements: these follow behind the last segment. The last
+    segment is as often the first one of an acknowledgement as any other one. Data come in time for the last
+    exchange until their side answers, or at the central until it ends.
+    """
+    whole_us, behind_us = 1e6 * link.exchanges_s(pdus, up), 0.0
+    if pdus.window == inf:
+        return 1e-6 * whole_us, 0.0
+    each_us = []
+    for number in range(2 * pdus.every, 3 * pdus.every):
+        played = _chain(link, pdus._replace(window=float(number)), up, once=True)[0]
+        across, open_us, at_us = [], 0.0, 0.0
+        for place, (down, back) in enumerate(played.payloads.tolist()):
+            over = at_us + link.needed_us(down, back) > link.window_us
+            if place and (over or played.closes[place - 1]):
+                break
+            open_us = at_us + (link.air_us(down) + link.space_us if up else link.exchange_us(down, back))
+            at_us += link.exchange_us(down, back) + link.space_us
+            if played.whole[place]:
+                across.append(at_us)
+        if len(across) < number:  # an event ends within the burst
+            return 1e-6 * whole_us, 0.0
+        each_us.append(min((across[-1] - across[0]) / (number - 1.0), whole_us))
+        behind_us += max(open_us - number * each_us[-1], 0.0) / pdus.every
+    return 1e-6 * float(np.mean(each_us)), 1e-6 * behind_us
+
+
+@lru_cache(maxsize=256)
+def until_shared(come: float, late: float, there: float, clock: int) -> float:
+    """Return how much longer the round trip of an acknowledgement of two is than that of each segment's own.
+
+    It is timed from its first segment. A Poisson number of segments, of mean `come`, waits at an anchor point.
+    The first segment of two goes on to wait if it is the last one of its event, until segments come to a later
+    event, or the timer has sent its acknowledgement to the event `clock` events later. Times are in intervals.
+
+    Args:
+        come: segments that come in an interval.
+        late: wait of an acknowledgement which an event does not wait for, of the last segment.
+        there: time from an anchor point until a segment is across.
+        clock: events from a segment to the event with the acknowledgement that its timer sends.
+    """
+    n = np.arange(int(come + 8.0 * come**0.5 + 8.0))
+    chances = np.diff(pdtr(n, come), prepend=0.0)
+    rests = 1.0 - (n + 1.0) / (n[:, None] + 1.0)  # of each of n segments
+    paired = [  # the sum of rests of segments whose second one is at the same event, by those left before
+        np.array([rests[one, left : one - 1 : 2].sum() if one else 0.0 for one in n]) for left in (0, 1)
+    ]
+    odd, even = n % 2 == 1, (n % 2 == 0) & (n > 0)
+    leaves = (float(chances[odd].sum()), float(chances[even].sum()))  # a segment, behind none and behind one
+    rest = (chances / (n + 1.0), odd, even)
+    # shares of anchor points with no segment left, and with one that has waited for 1, 2, ... intervals
+    step = np.zeros((clock + 1, clock + 1))
+    step[0, :2] = step[clock, :2] = 1.0 - leaves[0], leaves[0]
+    for age in range(1, clock):
+        step[age, 0], step[age, 1] = leaves[0], leaves[1]
+        step[age, age + 1] = chances[0]
+    share = np.linalg.solve(step.T - np.eye(clock + 1) + 1.0, np.ones(clock + 1))
+    begun = share[0] + share[clock]
+    waits = 1.0 - begun
+    left_s = (begun * rest[0][odd].sum() + waits * rest[0][even].sum()) / (begun * leaves[0] + waits * leaves[1])
+    joined = share[1:clock] * (1.0 - chances[0])
+    acks = begun * (chances @ (n // 2)) + waits * (chances @ ((n + 1) // 2)) + share[clock]
+    times = begun * (chances @ paired[0] + late * leaves[1]) + waits * (chances @ paired[1] + late * leaves[0])
+    times += joined @ (left_s + np.arange(1, clock)) + share[clock] * (left_s + clock - there)
+    alone = 0.5 + late * -expm1(-come) / come
+    return float(times / acks) - alone
 
 
 def _queue_law(used: float, most: int) -> Vector:

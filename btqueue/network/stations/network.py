@@ -1121,6 +1121,13 @@ class _Builder:
         clock_s = max(timer_s + late_s, 0.0) * (1 < every <= window and not shares_segments(own))
         run_s = station.run_s(pdus._replace(window=inf), up=up)
         random_s = -np.expm1(-load * clock_s) / load  # until the next segment; in the law of receivers, too
+        shared_s, anchor_s = random_s, (period_s if up else station.listens_s / max(station.taken, 1e-9))
+        asleep = own.le.latency and not up
+        if every == 2 <= window and not shares_segments(own) and there_s < anchor_s and not asleep:
+            events = max(round(ceil((there_s + timer_s) / asleep_s) * asleep_s / anchor_s), 1)
+            alone = station.burst_s(lone, 1, up=up, come=load * anchor_s)[1]
+            late = alone / anchor_s * (there_s + alone_s > period_s / 2.0)
+            shared_s = anchor_s * anchors.until_shared(round(load * anchor_s, 6), late, there_s / anchor_s, events)
         if run_s > 0.0:  # acknowledgements wait for the last credits
             back_s += run_s * anchors.until_run_ends(load * run_s, int(window), clock_s / run_s) - random_s
         trip_s = visit.delay_s + service_s + back_s
@@ -1128,11 +1135,13 @@ class _Builder:
         trip_s -= held * soon_s
         use = load * service_s
         wait_s = use * service_s / (2.0 * (1.0 - use))
-        share, last_s = station.with_room(pdus, load, service_s, back_s + random_s / 2.0, clock_s, up=up)
+        share, last_s = station.with_room(pdus, load, service_s, back_s + shared_s / 2.0, clock_s, up=up)
         longest_s = trip_s - station.beyond_wire_s(pdus, load, service_s, up=up)
         low, high, most_s = 0.0, longest_s, (trip_s + wait_s + timed_s) * share - timed_s
-        if clock_s:  # the first segment of an acknowledgement is timed
+        if 1 < every <= window and not shares_segments(own):  # the first segment is timed
             most_s += (last_s / 2.0 - random_s + -window % every * service_s) * (1.0 - share)
+            most_s += (shared_s - random_s) * share
+            high += max(shared_s - random_s, 0.0)
         elif window == 1.0:  # a queue whose first service is another one
             first_s = longest_s + timed_s
             most_s = first_s * (1.0 - use + load * service_s) / (1.0 - use + load * first_s) - timed_s
