@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil, exp, expm1, inf
 from typing import Any, NamedTuple
 
@@ -185,12 +186,10 @@ class Station:
     def error(self, payload: float, *, up: bool, channel: float, ber: float) -> float:
         """Return the chance that a PDU is damaged, with the bit error rates of a channel and of the radio."""
         radio = self.radio[up]
-        if radio.model == "constant" and radio.per is not None:
-            return radio.per if payload > 0.0 else 0.0  # of data PDUs
-        bits = 8.0 * payload
+        bits, per = 8.0 * payload, radio.per or 0.0 if radio.model == "constant" else 0.0
         if radio.bits == "on-air":  # access address, header, message integrity check and CRC, too
             bits += 8.0 * (air.ON_AIR_BYTES + air.MIC_BYTES * (self.le.encrypted and payload > 0.0))
-        return 1.0 - (1.0 - channel) ** bits * (1.0 - ber) ** bits
+        return 1.0 - (1.0 - per * (payload > 0.0)) * (1.0 - channel) ** bits * (1.0 - ber) ** bits
 
     def states(self, *, up: bool) -> list[tuple[float, float, float]]:
         """Return the states of an event: share, and bit error rates of its channel and of the radio."""
@@ -1087,9 +1086,11 @@ def doubts(network: Any, point: Any) -> list[str]:
         if network.anchored and flow.protocol == "none" and endless and len(flow.forth) > 1:
             found.append("the queue before the slowest link grows, and theory takes its rate for the way")
         stops = [visit for visit in flow.forth if visit.pdus is not None]
-        if len(stops) > 1 and not network.anchored[0][0].drifts:
+        relayed = any(links[one.index][1] and not links[two.index][1] for one, two in pairwise(stops))
+        if relayed or (len(stops) > 1 and not network.anchored[0][0].drifts):
             found.append(
-                "anchor points of several links keep their distances: delays were up to 70 % too long"
+                "anchor points of links of one central, or without drift, keep their distances: delays were up "
+                "to 70 % too long"
             )
         if stops and flow.source == "periodic" and not endless:
             found.append(
@@ -1099,6 +1100,12 @@ def doubts(network: Any, point: Any) -> list[str]:
             )
         for visit in stops:
             often, (link, up) = float(point.rate[f]), links[visit.index]
+            full_s = link.exchanges_s(visit.pdus, up) / visit.pdus.each * link.events(visit.pdus, up=up).pdus
+            if flow.source == "ibp" and not endless and full_s * link.taken < (1.0 - ERRORS) * link.interval_s:
+                found.append(
+                    "bursts of an ibp source over events shorter than the interval: theory lets their segments "
+                    "wait for each other at the rate of full events, and delays were up to 42 % too long"
+                )
             found += _of_visit(
                 network, link, visit, often, up=up, endless=endless, tcp=flow.protocol == "tcp"
             )
@@ -1121,6 +1128,7 @@ def _in_step(network: Any, flow: Any) -> bool:
     places = np.flatnonzero((cycle := exchanges_of(link, pdus, bool(up))).answered)
     silent = np.diff(places, append=places[0] + len(cycle.data)).max() / len(cycle.data)
     silent_s = silent * flow.window * visit.service_s  # longest time without an acknowledgement
+    silent_s += max(link.listens_s / max(link.taken, 1e-9) - link.window_s, 0.0)  # and without an event
     fails = link.events(visit.pdus, up=bool(up)).damaged > (0.0 if link.le.acl_buffers else ERRORS)
     fails |= bool(link.le.acl_buffers and link.le.latency)
     return in_time and silent_s < own.min_rto_s and not fails
