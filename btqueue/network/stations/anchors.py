@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import ceil, exp, expm1, inf
 from typing import Any, NamedTuple
@@ -165,19 +165,32 @@ class Station:
     drifts: bool
     behind_s: float = 0.0
 
-    @property
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, one.name) for one in fields(self)))
+
+    @cached_property
     def space_us(self) -> float:
         """The frame space (us)."""
-        return 1e6 * self.le.frame_space_s
+        return 1e6 * float(self.le.frame_space_s)
 
-    @property
+    @cached_property
     def window_us(self) -> float:
         """The window of an event (us)."""
         return max(1e6 * self.window_s, 0.0)
 
+    @cached_property
+    def _air_us(self) -> dict[float, float]:
+        return {}
+
     def air_us(self, payload: float) -> float:
         """Return the air time of a PDU (us)."""
-        return air.air_time_us(self.le.phy, payload, encrypted=self.le.encrypted)
+        if payload not in self._air_us:
+            self._air_us[payload] = air.air_time_us(self.le.phy, payload, encrypted=self.le.encrypted)
+        return self._air_us[payload]
 
     def total_us(self, payloads: Iterable[float]) -> float:
         """Return the sum of the air times of PDUs (us)."""
@@ -292,8 +305,9 @@ class Station:
         """
         most = int(min(window, AT_ONCE))
         numbers = np.minimum(1 + np.searchsorted(pdtr(np.arange(most), come), LEVELS[2::4]), most)
-        each = come / (1.0 + self.le.latency)
-        return float(np.mean([self.burst_s(pdus, int(n), up=up, come=each)[1] for n in numbers]))
+        found = Counter(numbers.tolist())
+        total = sum(often * self.burst_s(pdus, n, up=up, come=come)[1] for n, often in found.items())
+        return total / len(numbers)
 
     def waits_s(self, pdus: Pdus, load: float, *, up: bool) -> float:
         """Return the mean wait (s) of a random segment for an anchor point, the rest of a vacation.
@@ -511,7 +525,7 @@ def _in_bursts(link: Station, pdus: Pdus, up: bool) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=256)
-def until_shared(come: float, late: float, there: float, clock: int) -> float:
+def until_shared(come: float, late: float, there: float, clock: int, sleeps: int) -> float:
     """Return how much longer the round trip of an acknowledgement of two is than that of each segment's own.
 
     It is timed from its first segment. A Poisson number of segments, of mean `come`, waits at an anchor point.
@@ -522,7 +536,8 @@ def until_shared(come: float, late: float, there: float, clock: int) -> float:
         come: segments that come in an interval.
         late: wait of an acknowledgement which an event does not wait for, of the last segment.
         there: time from an anchor point until a segment is across.
-        clock: events from a segment to the event with the acknowledgement that its timer sends.
+        clock: events from a segment to the first one with the acknowledgement that its timer sends.
+        sleeps: the same if no further segment wakes the peripheral.
     """
     n = np.arange(int(come + 8.0 * come**0.5 + 8.0))
     chances = np.diff(pdtr(n, come), prepend=0.0)
@@ -532,21 +547,20 @@ def until_shared(come: float, late: float, there: float, clock: int) -> float:
     ]
     odd, even = n % 2 == 1, (n % 2 == 0) & (n > 0)
     leaves = (float(chances[odd].sum()), float(chances[even].sum()))  # a segment, behind none and behind one
-    rest = (chances / (n + 1.0), odd, even)
     # shares of anchor points with no segment left, and with one that has waited for 1, 2, ... intervals
-    step = np.zeros((clock + 1, clock + 1))
-    step[0, :2] = step[clock, :2] = 1.0 - leaves[0], leaves[0]
-    for age in range(1, clock):
-        step[age, 0], step[age, 1] = leaves[0], leaves[1]
-        step[age, age + 1] = chances[0]
-    share = np.linalg.solve(step.T - np.eye(clock + 1) + 1.0, np.ones(clock + 1))
-    begun = share[0] + share[clock]
-    waits = 1.0 - begun
-    left_s = (begun * rest[0][odd].sum() + waits * rest[0][even].sum()) / (begun * leaves[0] + waits * leaves[1])
-    joined = share[1:clock] * (1.0 - chances[0])
-    acks = begun * (chances @ (n // 2)) + waits * (chances @ ((n + 1) // 2)) + share[clock]
+    step, ages = np.zeros((sleeps + 1, sleeps + 1)), np.arange(sleeps + 1)
+    step[:, 1] = np.where((ages > 0) & (ages < clock), leaves[1], leaves[0])
+    step[ages[1:-1], ages[2:]] += chances[0]
+    step[:, 0] = 1.0 - step[:, 1:].sum(axis=1)
+    share = np.linalg.solve(step.T - np.eye(sleeps + 1) + 1.0, np.ones(sleeps + 1))
+    ended = np.where(ages < sleeps, 1.0 - chances[0], 1.0)[1:] * share[1:]  # waits of these lengths
+    waits = float(share[1:clock].sum())
+    begun = 1.0 - waits
+    rest = chances / (n + 1.0)
+    left = (begun * rest[odd].sum() + waits * rest[even].sum()) / (begun * leaves[0] + waits * leaves[1])
+    acks = begun * (chances @ (n // 2)) + waits * (chances @ ((n + 1) // 2)) + ended[clock - 1 :].sum()
     times = begun * (chances @ paired[0] + late * leaves[1]) + waits * (chances @ paired[1] + late * leaves[0])
-    times += joined @ (left_s + np.arange(1, clock)) + share[clock] * (left_s + clock - there)
+    times += ended @ (left + ages[1:]) - there * ended[clock - 1 :].sum()
     alone = 0.5 + late * -expm1(-come) / come
     return float(times / acks) - alone
 
@@ -638,9 +652,11 @@ def _vacations(come: float, each: float) -> Vector:
     """Return the chances of cells of vacations, with segments and their time in units of the interval."""
     cells, used = len(LEVELS), min(come * each, FULL)
     vacations = np.append(LEVELS[:-1], 1.0)
-    ends = np.arange(WRAPS * cells + 1) / cells / each * (1.0 - used) ** 2
+    spread = (used * each / (1.0 - used) ** 3) ** 0.5  # of a busy period
+    wraps = max(min(ceil(used / (1.0 - used) + 8.0 * spread), WRAPS), 1)
+    ends = np.arange(wraps * cells + 1) / cells / each * (1.0 - used) ** 2
     below = gammainc(np.maximum(come * vacations * (1.0 - used), 1e-12)[:, None], ends)
-    step = np.diff(below).reshape(cells, WRAPS, cells).sum(axis=1)[:, ::-1]
+    step = np.diff(below).reshape(cells, wraps, cells).sum(axis=1)[:, ::-1]
     step += (1.0 - below[:, -1:]) / cells  # busy periods that are longer end anywhere
     chances: Vector = np.linalg.solve(step.T - np.eye(cells) + 1.0, np.ones(cells))
     return chances
@@ -720,6 +736,8 @@ def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) 
                 missed *= pdus.each * events.tries / max(events.pdus, 1e-9) / int(cycle.data.sum())
                 often[m] += segments_s * link.interval_s * missed
                 squares[m] += segments_s * link.interval_s * np.maximum(missed**2, missed)
+    if not each.any() and not often.any():
+        return [link for link, _ in links]
     taken, lost, step = found, np.zeros(len(links)), 1.0 / (1.0 + max(each.sum(axis=0).max(), 1.0))
     for _ in range(SETS):  # a link misses events of all intervals, and takes one of those for which it skips
         lost = np.minimum(taken @ each / apart + often.sum(axis=0), 1.0)
@@ -915,22 +933,19 @@ def _through(exchanges: int, error: float, other: float, held: int) -> tuple[flo
     chances = np.zeros((held + 1 if counts else 1, 4))
     chances[0, 0] = 1.0
     good = (1.0 - error) * (1.0 - other)
-    lost = np.array([error * (1.0 - other), (1.0 - error) * other, error * other])
-    through = made = 0.0  # every exchange transmits a data PDU
+    data, facing = error * (1.0 - other), (1.0 - error) * other
+    # a second one in a row at one side closes the event
+    bad = np.array([[0, data, facing, error * other], [0, 0, facing, 0], [0, data, 0, 0], [0, 0, 0, 0]])
+    made = 0.0  # every exchange transmits a data PDU
     for _ in range(exchanges):
         open_ = chances[:held] if counts else chances
         total = open_.sum(axis=1)
         made += float(total.sum())
-        through += good * float(total.sum())
         after = np.zeros_like(chances)
+        after[: len(open_)] = open_ @ bad
         after[int(counts) :, 0] += good * total
-        bad = after[:held] if counts else after
-        # a second one in a row at one side closes the event
-        bad[:, 1] += lost[0] * (open_[:, 0] + open_[:, 2])
-        bad[:, 2] += lost[1] * (open_[:, 0] + open_[:, 1])
-        bad[:, 3] += lost[2] * open_[:, 0]
         chances = after
-    return through, made, made
+    return good * made, made, made
 
 
 def disconnections_s(link: Station) -> float:

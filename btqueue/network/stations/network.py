@@ -1116,18 +1116,21 @@ class _Builder:
         if load * service_s >= 1.0:
             return InEvents((visit._replace(delay_s=0.0),), (ack,), together, late_s)
         (visit,) = self._until_anchors((visit,), 0.5, load)
-        come = load * (1.0 - held) * station.listens_s / max(station.taken, 1e-9)
-        back_s = station.answered_s(lone, come, window, up=up)
+        anchor_s = period_s if up else station.listens_s / max(station.taken, 1e-9)
+        back_s = station.answered_s(lone, load * (1.0 - held) * anchor_s, window, up=up)
         clock_s = max(timer_s + late_s, 0.0) * (1 < every <= window and not shares_segments(own))
         run_s = station.run_s(pdus._replace(window=inf), up=up)
         random_s = -np.expm1(-load * clock_s) / load  # until the next segment; in the law of receivers, too
-        shared_s, anchor_s = random_s, (period_s if up else station.listens_s / max(station.taken, 1e-9))
-        asleep = own.le.latency and not up
+        shared_s, asleep = random_s, own.le.latency and not up
         if every == 2 <= window and not shares_segments(own) and there_s < anchor_s and not asleep:
-            events = max(round(ceil((there_s + timer_s) / asleep_s) * asleep_s / anchor_s), 1)
+            clock, sleeps = (
+                max(round(ceil((there_s + timer_s) / one) * one / anchor_s), 1) for one in (period_s, asleep_s)
+            )
             alone = station.burst_s(lone, 1, up=up, come=load * anchor_s)[1]
             late = alone / anchor_s * (there_s + alone_s > period_s / 2.0)
-            shared_s = anchor_s * anchors.until_shared(round(load * anchor_s, 6), late, there_s / anchor_s, events)
+            shared_s = anchor_s * anchors.until_shared(
+                round(load * anchor_s, 6), late, there_s / anchor_s, clock, sleeps
+            )
         if run_s > 0.0:  # acknowledgements wait for the last credits
             back_s += run_s * anchors.until_run_ends(load * run_s, int(window), clock_s / run_s) - random_s
         trip_s = visit.delay_s + service_s + back_s
