@@ -1148,6 +1148,7 @@ class _Builder:
         elif window == 1.0:  # a queue whose first service is another one
             first_s = longest_s + timed_s
             most_s = first_s * (1.0 - use + load * service_s) / (1.0 - use + load * first_s) - timed_s
+            high = max(high, most_s)
         most_s = min(most_s, 0.999 * window / load - random_s)  # the window carries the load
         decay, let_out = load * wait_s / (load * wait_s + use), ceil(window / every) * every - every + 1
         for _ in range(20):  # the solver takes the waits that a window lets into the network
