@@ -401,10 +401,11 @@ class Station:
         at_once = (
             le.transfer == "coc" and le.credits_returned_every == 1 and not (le.acl_buffers or le.latency)
         )
-        at_once &= (
-            all(pdus.ends) and bool(exchanges_of(self, pdus, up).data.all()) and events.pdus < pdus.each
-        )
-        return self.service_s(pdus, events) if at_once else 0.0
+        if not (at_once and all(pdus.ends) and exchanges_of(self, pdus, up).data.all()):
+            return 0.0
+        if events.pdus < FEW_FIT * pdus.each:  # runs go on in the next event
+            return self.service_s(pdus, events)
+        return _in_bursts(self, pdus, up)[0]
 
     def exchanges_s(self, pdus: Pdus, up: bool) -> float:
         """Return the time of the exchanges of a segment (s)."""

@@ -1131,7 +1131,10 @@ class _Builder:
             shared_s = anchor_s * anchors.until_shared(
                 round(load * anchor_s, 6), late, there_s / anchor_s, clock, sleeps
             )
-        if run_s > 0.0:  # acknowledgements wait for the last credits
+        if run_s > 0.0 and service_s < period_s:  # acknowledgements wait for the last credits
+            behind = load * (visit.delay_s + service_s) / (1.0 - load * run_s)  # segments of the rest of a run
+            back_s = max(back_s, alone_s + run_s * min(behind, (window - 1.0) / 2.0))
+        elif run_s > 0.0:
             back_s += run_s * anchors.until_run_ends(load * run_s, int(window), clock_s / run_s) - random_s
         trip_s = visit.delay_s + service_s + back_s
         soon_s = trip_s - there_s - alone_s - again_s
