@@ -117,6 +117,7 @@ class Events(NamedTuple):
         tries: transmissions of data PDUs.
         needed: events that a lone segment needs if no PDU is damaged.
         apart: intervals to the next event: a peripheral without data skips some.
+        over: anchor points of the link that pass during an event, which lasts longer than the interval.
         damaged: chance that a data PDU is damaged.
         facing: the same of a PDU of the other side.
     """
@@ -126,6 +127,7 @@ class Events(NamedTuple):
     tries: float
     needed: float
     apart: float
+    over: float
     damaged: float
     facing: float
 
@@ -149,6 +151,7 @@ class Station:
         drifts: whether its anchors move against the anchors of these links.
         behind_s: mean wait for exchanges of other links that are longer than reservations, beyond the wait
             that follows from `taken`.
+        own: share of the other events that do not take place as the event before lasts longer than the interval.
     """
 
     interval_s: float
@@ -164,6 +167,7 @@ class Station:
     beside: tuple[int, int]
     drifts: bool
     behind_s: float = 0.0
+    own: float = 0.0
 
     def __hash__(self) -> int:
         return self._hash
@@ -253,7 +257,11 @@ class Station:
 
     def service_s(self, pdus: Pdus, events: Events) -> float:
         """Return the time that a segment takes of a direction that always has data (s)."""
-        return events.apart * self.interval_s / max(self.taken, 1e-9) * pdus.each / max(events.pdus, 1e-9)
+        return self.apart_s(events) * pdus.each / max(events.pdus, 1e-9)
+
+    def apart_s(self, events: Events) -> float:
+        """Return the time between two events with data (s)."""
+        return max(events.apart, 1.0 + events.over) * self.interval_s / max(self.taken, 1e-9)
 
     def lone_s(self, pdus: Pdus, events: Events, *, up: bool) -> float:
         """Return the time from an anchor point until a lone segment is across (s).
@@ -269,7 +277,7 @@ class Station:
             within += again * each_us
         else:
             more += again * pdus.each
-        return more * events.apart * self.interval_s / max(self.taken, 1e-9) + 1e-6 * within
+        return more * self.apart_s(events) + 1e-6 * within
 
     def burst_s(self, pdus: Pdus, number: int, *, up: bool, come: float = 0.0) -> tuple[float, float]:
         """Return the mean time (s) until segments waiting at an anchor are across, and then acknowledged.
@@ -285,7 +293,8 @@ class Station:
                 skipped = sum(exp(-come * (n + 1.0) * up) for n in range(self.le.latency)) * (
                     not found.awake[place]
                 )
-                anchor_us, at_us, made = anchor_us + (1 + skipped) * period_us, 0.0, 0
+                passed = max(ceil((at_us - self.space_us) / (1e6 * self.interval_s) - 1e-9), 1.0)
+                anchor_us, at_us, made = anchor_us + max(1 + skipped, passed) * period_us, 0.0, 0
             ends_us = anchor_us + at_us + self.exchange_us(*payloads)
             early_us = self.space_us + self.air_us(payloads[1])  # the central's PDU ends before
             if found.whole[place]:
@@ -560,7 +569,9 @@ def until_shared(come: float, late: float, there: float, clock: int, sleeps: int
     rest = chances / (n + 1.0)
     left = (begun * rest[odd].sum() + waits * rest[even].sum()) / (begun * leaves[0] + waits * leaves[1])
     acks = begun * (chances @ (n // 2)) + waits * (chances @ ((n + 1) // 2)) + ended[clock - 1 :].sum()
-    times = begun * (chances @ paired[0] + late * leaves[1]) + waits * (chances @ paired[1] + late * leaves[0])
+    times = begun * (chances @ paired[0] + late * leaves[1]) + waits * (
+        chances @ paired[1] + late * leaves[0]
+    )
     times += ended @ (left + ages[1:]) - there * ended[clock - 1 :].sum()
     alone = 0.5 + late * -expm1(-come) / come
     return float(times / acks) - alone
@@ -718,6 +729,7 @@ def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) 
     found, apart = np.array([link.taken for link, _ in links]), inf
     # anchor points that a link misses for an event of another one, and in an interval: mean and square
     each, often, squares = np.zeros((3, len(links), len(links)))
+    over = np.zeros(len(links))
     for m, (link, sources) in enumerate(links):
         period_us, length_us = 1e6 * link.interval_s, 1e6 * link.le.reserved_s
         first_us = np.arange(len(links)) * length_us % (1e6 * link.le.interval_s)
@@ -732,6 +744,7 @@ def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) 
             reach = np.ceil((times_us[:, None] - after_us) / period_us - 1e-9).clip(0.0)
             missed = (list(kinds.values()) * (times_us > length_us)) @ np.where(near, 0.0, reach)
             if segments_s == inf:
+                over[m] = max((1.0 + events.over) / events.apart - 1.0, 0.0)
                 each[m] += missed * min(events.exchanges / len(cycle.data), 1.0)
             else:
                 missed *= pdus.each * events.tries / max(events.pdus, 1e-9) / int(cycle.data.sum())
@@ -743,14 +756,20 @@ def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) 
     for _ in range(SETS):  # a link misses events of all intervals, and takes one of those for which it skips
         lost = np.minimum(taken @ each / apart + often.sum(axis=0), 1.0)
         taken = taken + step * (found * np.minimum((1.0 - lost) * apart, 1.0) - taken)
-    lost = np.minimum(lost, FULL)
-    behind = (lost + (squares.sum(axis=0) + lost**2 - lost) / (1.0 - lost)) / (2.0 * (1.0 - lost))
+    own = np.minimum(taken * np.diag(each) / apart + np.diag(often), FULL)
+    lost = np.clip(lost - own, 0.0, FULL)
+    own = np.where(np.diag(each) > 0.0, over / (1.0 + over), own)  # of one that has data always
+    taken = np.minimum(taken / (1.0 - own), 1.0)
+    behind = squares.sum(axis=0) - np.diag(squares)
+    behind = (lost + (behind + lost**2 - lost) / (1.0 - lost)) / (2.0 * (1.0 - lost))
     behind *= each.sum() == 0.0
     return [
-        replace(link, taken=share, vain=1.0 - share, behind_s=more * link.interval_s)
-        if share < link.taken
+        replace(link, taken=share, vain=1.0 - share, behind_s=more * link.interval_s, own=during)
+        if share < link.taken or during
         else link
-        for (link, _), share, more in zip(links, taken.tolist(), behind.tolist(), strict=True)
+        for (link, _), share, more, during in zip(
+            links, taken.tolist(), behind.tolist(), own.tolist(), strict=True
+        )
     ]
 
 
@@ -860,7 +879,7 @@ def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False) -> tuple[Exc
 @lru_cache(maxsize=1024)
 def _means(link: Station, pdus: Pdus, up: bool) -> Events:
     """Return the means of an event over the states of channel and radio."""
-    found = np.zeros(7)
+    found = np.zeros(8)
     cycle = exchanges_of(link, pdus, up)
     for share, channel, ber in link.states(up=up):
         error = link.mean_error(cycle.payloads[cycle.data, int(up)], up, channel, ber)
@@ -874,7 +893,7 @@ def _means(link: Station, pdus: Pdus, up: bool) -> Events:
 
 @lru_cache(maxsize=1024)
 def _events(link: Station, pdus: Pdus, up: bool, error: float, other: float) -> tuple[float, ...]:
-    """Return the first five means of `Events`, with these chances that a PDU of either side is damaged."""
+    """Return the first six means of `Events`, with these chances that a PDU of either side is damaged."""
     le, space = link.le, link.space_us
     cycle = exchanges_of(link, pdus, up)
     count = len(cycle.data)
@@ -906,6 +925,8 @@ def _events(link: Station, pdus: Pdus, up: bool, error: float, other: float) -> 
     real, numbers = sent[begun + made[begun]] - sent[begun], made[begun]
     awake = cycle.awake[begun] | (pdus.beside > 0.0)
     apart = 1.0 + le.latency * float((~awake).mean())
+    lasts_us = begins[begun + made[begun]] - begins[begun] - space
+    over = float(np.ceil(lasts_us / (1e6 * link.interval_s) - 1e-9).clip(1.0).mean()) - 1.0
     found = np.array([real.mean(), numbers.mean(), real.mean()])
     if error > 0.0 or other > 0.0:
         found[:] = 0.0
@@ -918,7 +939,7 @@ def _events(link: Station, pdus: Pdus, up: bool, error: float, other: float) -> 
                 means = _through(tried, error, other, int(data) if early else tried)
                 found += weight / len(real) * np.array(means)
             found[1] += (count - data) / len(real)
-    return *found.tolist(), needed_events, apart
+    return *found.tolist(), needed_events, apart, over
 
 
 @lru_cache(maxsize=4096)
@@ -1021,6 +1042,7 @@ class Carried:
         every = link.taken / link.interval_s
         if self.used.max() > FULL:
             return every / self.apart, self.exchanges
+        every *= 1.0 - link.own
         # a peripheral without data listens after `latency` events
         data = max(-expm1(-self.answers * link.interval_s), self.up)
         skips = 1.0 + link.le.latency
@@ -1064,12 +1086,13 @@ def _of_link(network: Any, rate: Vector, link: Station, wires: list[int]) -> tup
                     carried.by_chance &= flow.source != "periodic"
                     carried.used[wires.index(visit.index)] += segments_s * visit.service_s
                     if events.exchanges > carried.exchanges:
-                        carried.exchanges, carried.apart = events.exchanges, events.apart
+                        carried.exchanges = events.exchanges
+                        carried.apart = max(events.apart, 1.0 + events.over)
     events_s, exchanges = carried.of_events()
     empty_us = link.air_us(0) * exchanges * events_s
     heard, sent = empty_us + carried.us
     charge_uc = link.charge_uc(events_s, exchanges * events_s, sent, heard)
-    missed = 1.0 - link.taken
+    missed = 1.0 - link.taken * (1.0 - link.own)
     return (
         exchanges,
         1e-6 * (heard + sent),
@@ -1117,7 +1140,11 @@ def doubts(network: Any, point: Any) -> list[str]:
         for visit in stops:
             often, (link, up) = float(point.rate[f]), links[visit.index]
             full_s = link.exchanges_s(visit.pdus, up) / visit.pdus.each * link.events(visit.pdus, up=up).pdus
-            if flow.source == "ibp" and not endless and full_s * link.taken < (1.0 - ERRORS) * link.interval_s:
+            if (
+                flow.source == "ibp"
+                and not endless
+                and full_s * link.taken < (1.0 - ERRORS) * link.interval_s
+            ):
                 found.append(
                     "bursts of an ibp source over events shorter than the interval: theory lets their segments "
                     "wait for each other at the rate of full events, and delays were up to 42 % too long"

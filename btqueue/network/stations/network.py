@@ -1124,7 +1124,8 @@ class _Builder:
         shared_s, asleep = random_s, own.le.latency and not up
         if every == 2 <= window and not shares_segments(own) and there_s < anchor_s and not asleep:
             clock, sleeps = (
-                max(round(ceil((there_s + timer_s) / one) * one / anchor_s), 1) for one in (period_s, asleep_s)
+                max(round(ceil((there_s + timer_s) / one) * one / anchor_s), 1)
+                for one in (period_s, asleep_s)
             )
             alone = station.burst_s(lone, 1, up=up, come=load * anchor_s)[1]
             late = alone / anchor_s * (there_s + alone_s > period_s / 2.0)
@@ -1132,7 +1133,9 @@ class _Builder:
                 round(load * anchor_s, 6), late, there_s / anchor_s, clock, sleeps
             )
         if run_s > 0.0 and service_s < period_s:  # acknowledgements wait for the last credits
-            behind = load * (visit.delay_s + service_s) / (1.0 - load * run_s)  # segments of the rest of a run
+            behind = (
+                load * (visit.delay_s + service_s) / (1.0 - load * run_s)
+            )  # segments of the rest of a run
             back_s = max(back_s, alone_s + run_s * min(behind, (window - 1.0) / 2.0))
         elif run_s > 0.0:
             back_s += run_s * anchors.until_run_ends(load * run_s, int(window), clock_s / run_s) - random_s
