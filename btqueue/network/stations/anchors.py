@@ -151,7 +151,8 @@ class Station:
         drifts: whether its anchors move against the anchors of these links.
         behind_s: mean wait for exchanges of other links that are longer than reservations, beyond the wait
             that follows from `taken`.
-        own: share of the other events that do not take place as the event before lasts longer than the interval.
+        own: share of the other events whose anchor points pass during an event of the link, which is longer
+            than the interval.
     """
 
     interval_s: float
@@ -506,7 +507,7 @@ def beaten(length_s: float, period_s: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _in_bursts(link: Station, pdus: Pdus, up: bool) -> tuple[float, float]:
-    """Return the time of a segment among others of an event, and how much longer the event is open for data (s).
+    """Return the time of a segment among others of an event, and how long the event goes on for data (s).
 
     Segments go first where credits go before acknowledgements: these follow behind the last segment. The last
     segment is as often the first one of an acknowledgement as any other one. Data come in time for the last
@@ -536,11 +537,12 @@ def _in_bursts(link: Station, pdus: Pdus, up: bool) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def until_shared(come: float, late: float, there: float, clock: int, sleeps: int) -> float:
-    """Return how much longer the round trip of an acknowledgement of two is than that of each segment's own.
+    """Return how much longer round trips are if two segments share an acknowledgement.
 
-    It is timed from its first segment. A Poisson number of segments, of mean `come`, waits at an anchor point.
-    The first segment of two goes on to wait if it is the last one of its event, until segments come to a later
-    event, or the timer has sent its acknowledgement to the event `clock` events later. Times are in intervals.
+    A round trip is timed from the first of them. A Poisson number of segments, of mean `come`, waits at an
+    anchor point. If the first of two is the last of its event, it waits for segments of a later event, or
+    for the event to which its timer sends the acknowledgement. The state of the chain is the number of
+    anchor points for which a segment has waited. Times are in intervals.
 
     Args:
         come: segments that come in an interval.
@@ -1128,8 +1130,8 @@ def doubts(network: Any, point: Any) -> list[str]:
         relayed = any(links[one.index][1] and not links[two.index][1] for one, two in pairwise(stops))
         if relayed or (len(stops) > 1 and not network.anchored[0][0].drifts):
             found.append(
-                "anchor points of links of one central, or without drift, keep their distances: delays were up "
-                "to 70 % too long"
+                "anchor points of links of one central, or without drift, keep their distances: delays were "
+                "up to 70 % too long"
             )
         if stops and flow.source == "periodic" and not endless:
             found.append(
@@ -1146,7 +1148,7 @@ def doubts(network: Any, point: Any) -> list[str]:
                 and full_s * link.taken < (1.0 - ERRORS) * link.interval_s
             ):
                 found.append(
-                    "bursts of an ibp source over events shorter than the interval: theory lets their segments "
+                    "bursts of an ibp source over events shorter than the interval: in theory their segments "
                     "wait for each other at the rate of full events, and delays were up to 42 % too long"
                 )
             found += _of_visit(
