@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from math import ceil, exp, expm1, inf
+from math import ceil, exp, expm1, gcd, inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -283,9 +283,18 @@ class Station:
     def burst_s(self, pdus: Pdus, number: int, *, up: bool, come: float = 0.0) -> tuple[float, float]:
         """Return the mean time (s) until segments waiting at an anchor are across, and then acknowledged.
 
-        Further segments, `come` of them in an interval, wake a peripheral that sends them.
+        Further segments, `come` of them in an interval, wake a peripheral that sends them. Of earlier segments
+        the receiver has kept K-frames whose credits it returns with those of later ones, any number of them.
         """
-        found = _chain(self, pdus._replace(window=float(number), every=1), up, once=True)[0]
+        every = self.le.credits_returned_every if self.le.transfer == "coc" else 1
+        kept = range(0, every, gcd(sum(pdus.ends), every))
+        found = [self._burst_us(pdus, number, up, come, frames) for frames in kept]
+        there, back = (1e-6 * sum(times) / len(found) for times in zip(*found, strict=True))
+        return there, back
+
+    def _burst_us(self, pdus: Pdus, number: int, up: bool, come: float, kept: int) -> tuple[float, float]:
+        """Return the same (us) if the receiver has kept so many K-frames."""
+        found = _chain(self, pdus._replace(window=float(number), every=1), up, once=True, kept=kept)[0]
         period_us = 1e6 * self.interval_s / max(self.taken, 1e-9)
         anchor_us, at_us, made, there_us, back_us = 0.0, 0.0, 0, [], []
         for place, payloads in enumerate(found.payloads.tolist()):
@@ -295,7 +304,9 @@ class Station:
                     not found.awake[place]
                 )
                 passed = max(ceil((at_us - self.space_us) / (1e6 * self.interval_s) - 1e-9), 1.0)
-                anchor_us, at_us, made = anchor_us + max(1 + skipped, passed) * period_us, 0.0, 0
+                anchor_us += passed * period_us
+                anchor_us += max(skipped + 1.0 - passed, 0.0) * 1e6 * self.interval_s
+                at_us, made = 0.0, 0
             ends_us = anchor_us + at_us + self.exchange_us(*payloads)
             early_us = self.space_us + self.air_us(payloads[1])  # the central's PDU ends before
             if found.whole[place]:
@@ -306,7 +317,7 @@ class Station:
                 break
             at_us, made = ends_us - anchor_us + self.space_us, made + 1
         there = sum(there_us) / number
-        return 1e-6 * there, 1e-6 * (sum(back_us) / number - there)
+        return there, sum(back_us) / number - there
 
     def answered_s(self, pdus: Pdus, come: float, window: float, *, up: bool) -> float:
         """Return the mean time (s) from when a segment is across until its acknowledgement is.
@@ -804,10 +815,11 @@ def exchanges_of(link: Station, pdus: Pdus, up: bool) -> Exchanges:
 
 
 @lru_cache(maxsize=1024)
-def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False) -> tuple[Exchanges, int]:
+def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False, kept: int = 0) -> tuple[Exchanges, int]:
     """Return the exchanges of a source that always has data for its window, and the first one of their cycle.
 
-    `once`: it has the segments of one window, and no more.
+    `once`: it has the segments of one window, and no more. `kept`: K-frames before them whose credits have not
+    been returned.
 
     Both sides choose their PDUs before they know the other one's. Credits go before data: while a side
     returns credits for each PDU, its acknowledgements wait. What follows from the peripheral's PDU enters a
@@ -824,7 +836,7 @@ def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False) -> tuple[Exc
     # since credits were returned, credits to be returned, and PDUs in this event
     segments, place, credits = [0.0, 0.0], [0, 0], [link.le.credits if every < inf else inf] * 2
     received, owed, sent = [0, 0], [0, 0], [0, 0]
-    segments[up] = window
+    segments[up], received[not up], credits[up] = window, kept, credits[up] - kept
 
     def choose(side: int) -> tuple[int, int]:
         """Return the payload of the next PDU of a side, and the credits in it."""
