@@ -283,8 +283,8 @@ class Station:
     def burst_s(self, pdus: Pdus, number: int, *, up: bool, come: float = 0.0) -> tuple[float, float]:
         """Return the mean time (s) until segments waiting at an anchor are across, and then acknowledged.
 
-        Further segments, `come` of them in an interval, wake a peripheral that sends them. Of earlier segments
-        the receiver has kept K-frames whose credits it returns with those of later ones, any number of them.
+        Further segments, `come` of them in an interval, wake a peripheral that sends them. The receiver has
+        kept any number of earlier K-frames, whose credits it returns with those of later ones.
         """
         every = self.le.credits_returned_every if self.le.transfer == "coc" else 1
         kept = range(0, every, gcd(sum(pdus.ends), every))
@@ -357,7 +357,12 @@ class Station:
         # data come in time for an idle event until the peripheral answers, and at the central until it ends;
         # for another one until the credits of its last frame have returned
         fit, apart = self.events(pdus, up=up).exchanges, not exchanges_of(self, pdus, up).data.all()
-        idle_us = self.air_us(0) + self.space_us if up else self.exchange_us(0, 0) * (fit >= 2.0)
+        idle_us = self.air_us(0) + self.space_us if up else self.exchange_us(0, 0)
+        if not up and (
+            idle_us + self.space_us + self.needed_us(pdus.payloads[0], 0) > self.window_us
+            or self.le.event_packets == 1
+        ):
+            idle_us = 0.0  # no room for a PDU behind an empty one
         more_us = 0.0
         if pdus.window < inf:
             more_us = 1e6 * min(behind_s, period_s)
@@ -818,8 +823,8 @@ def exchanges_of(link: Station, pdus: Pdus, up: bool) -> Exchanges:
 def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False, kept: int = 0) -> tuple[Exchanges, int]:
     """Return the exchanges of a source that always has data for its window, and the first one of their cycle.
 
-    `once`: it has the segments of one window, and no more. `kept`: K-frames before them whose credits have not
-    been returned.
+    `once`: it has the segments of one window, and no more. `kept`: earlier K-frames whose credits are not yet
+    returned.
 
     Both sides choose their PDUs before they know the other one's. Credits go before data: while a side
     returns credits for each PDU, its acknowledgements wait. What follows from the peripheral's PDU enters a
