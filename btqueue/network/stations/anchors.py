@@ -241,6 +241,12 @@ class Station:
             down = back = self.le.payload_bytes
         return self.exchange_us(down, back)
 
+    def times_us(self, payloads: Vector) -> Vector:
+        """Return the times of exchanges, and the times that have to be left for them (us): (2, exchanges)."""
+        rows = [tuple(row) for row in payloads.tolist()]
+        known = {one: (self.exchange_us(*one), self.needed_us(*one)) for one in set(rows)}
+        return np.array([known[one] for one in rows]).T
+
     def charge_uc(self, events: float, exchanges: float, sent: float, heard: float) -> float:
         """Return the charge (uC) of the peripheral a second.
 
@@ -288,36 +294,9 @@ class Station:
         """
         every = self.le.credits_returned_every if self.le.transfer == "coc" else 1
         kept = range(0, every, gcd(sum(pdus.ends), every))
-        found = [self._burst_us(pdus, number, up, come, frames) for frames in kept]
+        found = [_burst_us(self, pdus, number, up, come, frames) for frames in kept]
         there, back = (1e-6 * sum(times) / len(found) for times in zip(*found, strict=True))
         return there, back
-
-    def _burst_us(self, pdus: Pdus, number: int, up: bool, come: float, kept: int) -> tuple[float, float]:
-        """Return the same (us) if the receiver has kept so many K-frames."""
-        found = _chain(self, pdus._replace(window=float(number), every=1), up, once=True, kept=kept)[0]
-        period_us = 1e6 * self.interval_s / max(self.taken, 1e-9)
-        anchor_us, at_us, made, there_us, back_us = 0.0, 0.0, 0, [], []
-        for place, payloads in enumerate(found.payloads.tolist()):
-            over = at_us + self.needed_us(*payloads) > self.window_us or made == self.le.event_packets
-            if place and (over or found.closes[place - 1]):
-                skipped = sum(exp(-come * (n + 1.0) * up) for n in range(self.le.latency)) * (
-                    not found.awake[place]
-                )
-                passed = max(ceil((at_us - self.space_us) / (1e6 * self.interval_s) - 1e-9), 1.0)
-                anchor_us += passed * period_us
-                anchor_us += max(skipped + 1.0 - passed, 0.0) * 1e6 * self.interval_s
-                at_us, made = 0.0, 0
-            ends_us = anchor_us + at_us + self.exchange_us(*payloads)
-            early_us = self.space_us + self.air_us(payloads[1])  # the central's PDU ends before
-            if found.whole[place]:
-                there_us.append(ends_us - early_us * (not up))
-            if found.answered[place]:
-                back_us.append(ends_us - early_us * up)
-            if len(back_us) == number:
-                break
-            at_us, made = ends_us - anchor_us + self.space_us, made + 1
-        there = sum(there_us) / number
-        return there, sum(back_us) / number - there
 
     def answered_s(self, pdus: Pdus, come: float, window: float, *, up: bool) -> float:
         """Return the mean time (s) from when a segment is across until its acknowledgement is.
@@ -519,6 +498,39 @@ def _beside(plan: Topology, piconet: int, node: int) -> list[tuple[int, int]]:
 def beaten(length_s: float, period_s: float) -> float:
     """Return the share of events that a link loses to reservations, as long as its own, that drift past."""
     return min(2.0 * length_s / period_s, 1.0) / 2.0
+
+
+@lru_cache(maxsize=1024)
+def _burst_us(
+    link: Station, pdus: Pdus, number: int, up: bool, come: float, kept: int
+) -> tuple[float, float]:
+    """Return the times of `Station.burst_s` (us) if the receiver has kept so many K-frames."""
+    found = _chain(link, pdus._replace(window=float(number), every=1), up, once=True, kept=kept)[0]
+    period_us = 1e6 * link.interval_s / max(link.taken, 1e-9)
+    anchor_us, at_us, made, there_us, back_us = 0.0, 0.0, 0, [], []
+    for place, (payloads, exchange_us, needed_us) in enumerate(
+        zip(found.payloads.tolist(), *link.times_us(found.payloads).tolist(), strict=True)
+    ):
+        over = at_us + needed_us > link.window_us or made == link.le.event_packets
+        if place and (over or found.closes[place - 1]):
+            skipped = sum(exp(-come * (n + 1.0) * up) for n in range(link.le.latency)) * (
+                not found.awake[place]
+            )
+            passed = max(ceil((at_us - link.space_us) / (1e6 * link.interval_s) - 1e-9), 1.0)
+            anchor_us += passed * period_us
+            anchor_us += max(skipped + 1.0 - passed, 0.0) * 1e6 * link.interval_s
+            at_us, made = 0.0, 0
+        ends_us = anchor_us + at_us + exchange_us
+        early_us = link.space_us + link.air_us(payloads[1])  # the central's PDU ends before
+        if found.whole[place]:
+            there_us.append(ends_us - early_us * (not up))
+        if found.answered[place]:
+            back_us.append(ends_us - early_us * up)
+        if len(back_us) == number:
+            break
+        at_us, made = ends_us - anchor_us + link.space_us, made + 1
+    there = sum(there_us) / number
+    return there, sum(back_us) / number - there
 
 
 @lru_cache(maxsize=1024)
@@ -918,8 +930,7 @@ def _events(link: Station, pdus: Pdus, up: bool, error: float, other: float) -> 
     count = len(cycle.data)
     payloads = cycle.payloads.copy()
     payloads[:, int(not up)] = np.maximum(payloads[:, int(not up)], pdus.beside)
-    each = np.array([link.exchange_us(*one) for one in payloads])
-    needed = np.array([link.needed_us(*one) for one in payloads])
+    each, needed = link.times_us(payloads)
     repeated = ceil(link.window_us / float((each + space).sum())) + 2
     begins = np.concatenate([[0.0], np.cumsum(np.tile(each + space, repeated))])
     over = begins[:-1] + np.tile(needed, repeated)
