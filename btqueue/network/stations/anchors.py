@@ -207,7 +207,8 @@ class Station:
         bits, per = 8.0 * payload, radio.per or 0.0 if radio.model == "constant" else 0.0
         if radio.bits == "on-air":  # access address, header, message integrity check and CRC, too
             bits += 8.0 * (air.ON_AIR_BYTES + air.MIC_BYTES * (self.le.encrypted and payload > 0.0))
-        return 1.0 - (1.0 - per * (payload > 0.0)) * (1.0 - channel) ** bits * (1.0 - ber) ** bits
+        hit = 1.0 - (1.0 - channel) ** bits * (1.0 - ber) ** bits
+        return hit + (1.0 - hit) * per * (payload > 0.0)
 
     def states(self, *, up: bool) -> list[tuple[float, float, float]]:
         """Return the states of an event: share, and bit error rates of its channel and of the radio."""
