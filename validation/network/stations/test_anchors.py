@@ -359,6 +359,26 @@ def test_events_end_while_segments_are_in_a_slow_layer_of_a_host() -> None:
         assert solved(GREEDY | {"transport.ip_delay_s": layer_s}).attrs["stands"] is stands
 
 
+def test_segments_of_an_event_that_wait_in_layers_of_the_receiver_are_in_doubt() -> None:
+    """With 0.15 segments in a layer of 2 ms a delay was 9 % too short, and stood."""
+    for load_kbps, stands in ((6.0, False), (1.0, True)):
+        keys = {**ONE, "traffic.source": "poisson", "traffic.message_bytes": 10, "transport.mss_bytes": 10}
+        keys |= {
+            "le.transfer": "notifications",
+            "traffic.load_kbps": load_kbps,
+            "transport.ip_delay_s": 0.002,
+        }
+        assert solved(keys).attrs["stands"] is stands
+
+
+def test_small_windows_are_in_doubt_where_a_damaged_packet_ends_their_event() -> None:
+    """With 5 % of damaged packets and a window of one exchanges were 29 % too many, and stood."""
+    for window, stands in ((1, False), (3, True)):
+        keys = NOTIFY | {"radio.model": "constant", "radio.ber": 4e-5}
+        keys |= {"transport.receive_window_segments": window}
+        assert solved(keys).attrs["stands"] is stands
+
+
 def test_a_damaged_share_of_all_packets_goes_with_bad_channels() -> None:
     """Channels with a share of 30 / 37 damage further PDUs of 50 bytes: goodput was 25 % too high."""
     classes = [{"channels": 30, "ber": 3e-4}, {"channels": 7, "ber": 0.0}]
