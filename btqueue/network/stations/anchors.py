@@ -89,6 +89,7 @@ class Pdus(NamedTuple):
         window: segments that may be under way; without end for a source that always has room.
         every: segments of an acknowledgement.
         answer: payloads and frame ends of the PDUs of an acknowledgement, where the window has an end.
+        late: whether what follows from a PDU of the peripheral goes one exchange later.
     """
 
     payloads: tuple[int, ...]
@@ -98,6 +99,7 @@ class Pdus(NamedTuple):
     window: float = inf
     every: int = 1
     answer: tuple[tuple[int, ...], tuple[bool, ...]] = ((), ())
+    late: bool = False
 
     @property
     def each(self) -> float:
@@ -867,15 +869,16 @@ def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False, kept: int = 
 
     seen: dict[tuple[float, ...], int] = {}
     rows: list[tuple[float, ...]] = []
-    gathered, made, ends_us, first = 0, 0, 0.0, 0
+    gathered, made, ends_us, first, coming = 0, 0, 0.0, 0, 0.0
     while len(rows) < LONGEST:
-        state = (*segments, *place, *credits, *received, *owed, *sent, gathered, made, ends_us)
+        state = (*segments, *place, *credits, *received, *owed, *sent, gathered, made, ends_us, coming)
         if state in seen:
             first = seen[state]
             break
         seen[state] = len(rows)
         awake, closes, across = segments[1] > 0, False, [False, False]
         chosen = choose(0), choose(1)
+        segments[0], coming = segments[0] + coming, 0.0
         for side, (payload, returned) in enumerate(chosen):
             sent[side] += payload > 0 and held < inf
             if returned:
@@ -889,7 +892,7 @@ def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False, kept: int = 
                 received[1 - side] += ends and every < inf
                 if received[1 - side] >= every:
                     owed[1 - side], received[1 - side] = owed[1 - side] + received[1 - side], 0
-            closes = side == 1 and not (choose(0)[0] or choose(1)[0])
+            closes, before = side == 1 and not (choose(0)[0] or choose(1)[0]), segments[0]
             if across[side] and side != up:
                 segments[up] += pdus.every * (not once)
             elif across[side] and window < inf:
@@ -901,6 +904,8 @@ def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False, kept: int = 
             closes = closes or made == link.le.event_packets or over_us > link.window_us
             if closes:
                 sent, made, ends_us = [0, 0], 0, 0.0
+        if pdus.late and across[1]:  # the central has chosen its next PDU
+            coming, segments[0] = segments[0] - before, before
         (down, _), (back, _) = chosen
         data = chosen[up][0] > 0 and not chosen[up][1]
         rows.append((down, back, data, closes, awake, across[up], across[not up]))
@@ -1198,7 +1203,11 @@ def doubts(network: Any, point: Any) -> list[str]:
 
 
 def _in_step(network: Any, flow: Any) -> bool:
-    """Whether the exchanges of a window are known: no timer expires between segments or acknowledgements."""
+    """Whether the exchanges of a window are known: no timer expires between segments or acknowledgements.
+
+    Nor may it matter in which exchange an answer to the peripheral goes: the next one, at an anchor point, or
+    else one later, as the central has chosen its next PDU.
+    """
     visit, own, pdus = flow.forth[0], flow.transport, flow.forth[0].pdus
     if pdus is None or pdus.window == inf or own.variant == "vegas":
         return False
@@ -1216,7 +1225,8 @@ def _in_step(network: Any, flow: Any) -> bool:
     silent_s += max(link.listens_s / max(link.taken, 1e-9) - link.window_s, 0.0)  # and without an event
     # in a small window one damaged PDU lets the event end
     most = 0.0 if link.le.acl_buffers else ERRORS / 2.0 if flow.window <= 2.0 else ERRORS
-    fails = link.events(visit.pdus, up=bool(up)).damaged > most
+    events, later = (link.events(one, up=bool(up)) for one in (pdus, pdus._replace(late=True)))
+    fails = events.damaged > most or abs(later.pdus / events.pdus - 1.0) > ERRORS
     fails |= bool(link.le.acl_buffers and link.le.latency)
     return in_time and silent_s < own.min_rto_s and not fails
 

@@ -379,6 +379,15 @@ def test_small_windows_are_in_doubt_where_a_damaged_packet_ends_their_event() ->
         assert solved(keys).attrs["stands"] is stands
 
 
+def test_windows_are_in_doubt_if_an_exchange_more_until_an_acknowledgement_matters() -> None:
+    """Events end at other PDUs then: goodput was 7 % too high, and stood."""
+    keys = NOTIFY | {"transport.receive_window_segments": 4, "le.att_mtu_bytes": 517, "le.phy": "2M"}
+    keys |= {"traffic.message_bytes": 500, "transport.mss_bytes": 500}
+    for controller, stands in (("macos", False), ("ideal", True)):
+        changes = {"le.controller": controller, "le.payload_bytes": 123}
+        assert solved(keys | changes).attrs["stands"] is stands
+
+
 def test_a_damaged_share_of_all_packets_goes_with_bad_channels() -> None:
     """Channels with a share of 30 / 37 damage further PDUs of 50 bytes: goodput was 25 % too high."""
     classes = [{"channels": 30, "ber": 3e-4}, {"channels": 7, "ber": 0.0}]
