@@ -1156,7 +1156,7 @@ def doubts(network: Any, point: Any) -> list[str]:
         if network.anchored and flow.protocol != "none" and not (endless and _in_step(network, flow)):
             found.append(
                 "answers over connection events: how timers meet anchor points is known on average: goodput "
-                "was up to 50 % off, round trips 1 % in the median, 11 % in one of ten, more beside timeouts"
+                "was up to 50 % off, round trips 2 % in the median, 13 % in one of ten, more beside timeouts"
             )
         if network.anchored and flow.protocol == "none" and endless and len(flow.forth) > 1:
             found.append("the queue before the slowest link grows, and theory takes its rate for the way")
