@@ -1121,26 +1121,45 @@ class _Builder:
         if load * service_s >= 1.0:
             return InEvents((visit._replace(delay_s=0.0),), (ack,), together, late_s)
         (visit,) = self._until_anchors((visit,), 0.5, load)
-        come = load * (1.0 - held) * station.listens_s / max(station.taken, 1e-9)
-        back_s = station.answered_s(lone, come, window, up=up)
+        anchor_s = period_s if up else station.listens_s / max(station.taken, 1e-9)
+        back_s = station.answered_s(lone, load * (1.0 - held) * anchor_s, window, up=up)
         clock_s = max(timer_s + late_s, 0.0) * (1 < every <= window and not shares_segments(own))
         run_s = station.run_s(pdus._replace(window=inf), up=up)
         random_s = -np.expm1(-load * clock_s) / load  # until the next segment; in the law of receivers, too
-        if run_s > 0.0:  # acknowledgements wait for the last credits
+        shared_s, asleep = random_s, own.le.latency and not up
+        if every == 2 <= window and not shares_segments(own) and there_s < anchor_s and not asleep:
+            clock, sleeps = (
+                max(round(ceil((there_s + timer_s) / one) * one / anchor_s), 1)
+                for one in (period_s, asleep_s)
+            )
+            alone = station.burst_s(lone, 1, up=up, come=load * anchor_s)[1]
+            late = alone / anchor_s * (there_s + alone_s > period_s / 2.0)
+            shared_s = anchor_s * anchors.until_shared(
+                round(load * anchor_s, 6), late, there_s / anchor_s, clock, sleeps
+            )
+        if run_s > 0.0 and service_s < period_s:  # acknowledgements wait for the last credits
+            behind = (
+                load * (visit.delay_s + service_s) / (1.0 - load * run_s)
+            )  # segments of the rest of a run
+            back_s = max(back_s, alone_s + run_s * min(behind, (window - 1.0) / 2.0))
+        elif run_s > 0.0:
             back_s += run_s * anchors.until_run_ends(load * run_s, int(window), clock_s / run_s) - random_s
         trip_s = visit.delay_s + service_s + back_s
         soon_s = trip_s - there_s - alone_s - again_s
         trip_s -= held * soon_s
         use = load * service_s
         wait_s = use * service_s / (2.0 * (1.0 - use))
-        share, last_s = station.with_room(pdus, load, service_s, back_s + random_s / 2.0, clock_s, up=up)
+        share, last_s = station.with_room(pdus, load, service_s, back_s + shared_s / 2.0, clock_s, up=up)
         longest_s = trip_s - station.beyond_wire_s(pdus, load, service_s, up=up)
         low, high, most_s = 0.0, longest_s, (trip_s + wait_s + timed_s) * share - timed_s
-        if clock_s:  # the first segment of an acknowledgement is timed
+        if 1 < every <= window and not shares_segments(own):  # the first segment is timed
             most_s += (last_s / 2.0 - random_s + -window % every * service_s) * (1.0 - share)
+            most_s += (shared_s - random_s) * share
+            high += max(shared_s - random_s, 0.0)
         elif window == 1.0:  # a queue whose first service is another one
             first_s = longest_s + timed_s
             most_s = first_s * (1.0 - use + load * service_s) / (1.0 - use + load * first_s) - timed_s
+            high = max(high, most_s)
         most_s = min(most_s, 0.999 * window / load - random_s)  # the window carries the load
         decay, let_out = load * wait_s / (load * wait_s + use), ceil(window / every) * every - every + 1
         for _ in range(20):  # the solver takes the waits that a window lets into the network
