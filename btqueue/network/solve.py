@@ -7,10 +7,11 @@ refused or doubted with the same message by plans (`btqueue.network.variation`) 
 from __future__ import annotations
 
 from functools import cache, partial
+from typing import Any
 
-from btqueue.network.answers import NoConvergence, label
+from btqueue.network.answers import Answer, NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
-from btqueue.network.load_steps import Answer, answer_in_steps
+from btqueue.network.load_steps import answer_in_steps
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, in_words, kind_of
 from btqueue.network.overload import mark_overload
 from btqueue.scenario import Scenario
@@ -78,14 +79,37 @@ def gate(written: Scenario, *, sampling: bool = True) -> Results:
     else:
         metrics, notes = answer(scenario)
     why = tuple(dict.fromkeys(found))
-    bounds, errors_of = notes.pop("limits", None), IN_DOUBT if why else THEORY
+    errors_of = IN_DOUBT if why else THEORY
     kind = cache(partial(kind_of, scenario, metrics))
     later = {
         "system": lambda: kind().system, "regime": lambda: kind().regime,
         "measured_errors": lambda: in_words(errors_of, kind(), metrics),
-        **({"limited_by": partial(limits, written, bounds)} if bounds is not None else {}),
+        **({"limited_by": lambda: limits(written, notes["limits"])} if "limits" in notes else {}),
     }  # fmt: skip
     known = {"answered_by": "theory", "stands": not why, "why": why, "errors_of": errors_of}
-    solved = label(scenario, metrics, Computed({**known, **notes}, later))
+    known |= {name: notes[name] for name in notes if name not in ("limits", "point")}
+    solved = label(scenario, metrics, Computed(known, later))
     certify(scenario, solved)
     return solved
+
+
+def beside(written: Scenario, near: Any = None) -> tuple[Results, Any]:
+    """Return metrics a small step away from an answer of `gate`, and the operating point where there is one.
+
+    For derivatives: without limits, doubts and certificates. A schedule of loads has them.
+
+    Args:
+        written: the scenario to be answered.
+        near: the operating point of the answer, from which this one is found in fewer turns.
+
+    Raises:
+        NoConvergence: there is no consistent operating point.
+        ImpossibleAnswer: with a schedule of loads, as `gate`.
+    """
+    from btqueue.network.stations import model
+
+    if written.traffic.load_schedule:
+        return gate(written), None
+    scenario = in_tables(written)
+    metrics, notes = mark_overload(scenario, *model.answer(scenario, near=near))
+    return label(scenario, metrics, notes), notes.get("point")

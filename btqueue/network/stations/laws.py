@@ -82,10 +82,10 @@ class Laws:
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
-        # transmissions of segments, and full resources and waits there, at the start and at the end
+        # transmissions of segments, full resources, waits there, and round trips without, at start and end
         count = len(self.names)
         self.begin = self.ended = (
-            np.ones(flows), np.zeros(count), np.zeros(count + len(self.turns.wires))
+            np.ones(flows), np.zeros(count), np.zeros(count + len(self.turns.wires)), np.zeros(flows)
         )  # fmt: skip
         self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
         self.windows = np.array([flow.window for flow in network.flows])
@@ -177,6 +177,8 @@ class Laws:
         ):
             for name in names.split():
                 setattr(mine, name, copy(getattr(its, name)))
+        if self.network.traits != other.network.traits:
+            self.chains = {}
         self.answer(self.answers)
         self.begin = other.ended
 
