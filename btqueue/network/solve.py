@@ -79,16 +79,16 @@ def gate(written: Scenario, *, sampling: bool = True) -> Results:
     else:
         metrics, notes = answer(scenario)
     why = tuple(dict.fromkeys(found))
-    errors_of = IN_DOUBT if why else THEORY
+    bounds, errors_of = notes.pop("limits", None), IN_DOUBT if why else THEORY
+    notes.pop("point", None)
     kind = cache(partial(kind_of, scenario, metrics))
     later = {
         "system": lambda: kind().system, "regime": lambda: kind().regime,
         "measured_errors": lambda: in_words(errors_of, kind(), metrics),
-        **({"limited_by": lambda: limits(written, notes["limits"])} if "limits" in notes else {}),
+        **({"limited_by": partial(limits, written, bounds)} if bounds is not None else {}),
     }  # fmt: skip
     known = {"answered_by": "theory", "stands": not why, "why": why, "errors_of": errors_of}
-    known |= {name: notes[name] for name in notes if name not in ("limits", "point")}
-    solved = label(scenario, metrics, Computed(known, later))
+    solved = label(scenario, metrics, Computed({**known, **notes}, later))
     certify(scenario, solved)
     return solved
 

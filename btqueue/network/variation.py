@@ -1,11 +1,11 @@
 """A scenario as numbers that may be varied: metrics, derivatives, and the doubts of `solve` at each point.
 
-Derivatives are central differences of the answers of the theory of stations, whose points are found to 1e-8.
+Derivatives are central differences of the answers of the theory of stations. The answer at the point passes
+`btqueue.network.solve.gate`. The operating points of answers beside it are found from its own, to 1e-10.
 The laws of stations and transports are smooth nearly everywhere. They bend or jump where another packet fits,
 a buffer just fills, or a window just holds a source back. There secants from both sides differ, even short
 ones: at a kink there is no derivative, and beside a jump only the derivative of the other side. Sampled
-answers have slopes of lines through answers further away. The answer at the point passes
-`btqueue.network.solve.gate`. The operating points of answers beside it are found from its own.
+answers have slopes of lines through answers further away.
 
 JAX is imported only where its tracers are handed in.
 """
@@ -90,7 +90,7 @@ class _Answer(NamedTuple):
         metrics: by name, computed when they are read.
         warnings: the doubts; empty beside a point.
         sampled: whether it was sampled.
-        point: the operating point, of answers beside a point.
+        point: the operating point, where answers beside it are asked for.
     """
 
     metrics: Mapping[str, NDArray[np.float64]]
@@ -303,13 +303,14 @@ class Plan:
             try:
                 alike = {other: v for key, v in changes.items() for other in self._of_medium.get(key, ())}
                 scenario, at = _at(self.scenario, changes | alike), None
-                if base is None or of is None:
+                if of is None:
                     solved = gate(scenario)
+                elif tuple(changes.items()) == base:
+                    solved, at = beside(scenario)
                 else:
-                    near = self._answer(of, of).point if tuple(changes.items()) != base else None
-                    solved, at = beside(scenario, near)
+                    solved, _ = beside(scenario, self._answer(of, of).point)
                 values = Computed(later={name: partial(_values, solved.metrics, name) for name in solved})
-                doubts = () if base is not None else tuple(solved.attrs["warnings"])
+                doubts = () if of is not None else tuple(solved.attrs["warnings"])
                 self._known[place] = _Answer(values, doubts, bool(solved.attrs.get("sampled")), at)
             except REFUSALS as refusal:
                 self._known[place] = refusal

@@ -284,7 +284,7 @@ class Laws:
         every = 1 if answers.carried == 1.0 else 0
         lone_s, starts = max(base_s - answers.wait_s, 0.0), self._starts(f) if vegas else ()
         least_s = float(self.least_s[f]) if len(starts) == 1 else 0.0
-        if vegas and not starts and rate > 0.0:  # the law has the wait for segments of the same acknowledgement
+        if vegas and not starts and rate > 0.0:  # the law has waits for segments of one acknowledgement
             gather_s = transport.gather_s(flow, float(self.each_s[0, f].max(initial=0.0)))
             starts = (max(lone_s - gather_s, 1.0 / rate),)
         opens = transport.resting_window(flow, rate, lone_s, every, starts, least_s)
