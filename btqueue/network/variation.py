@@ -307,6 +307,8 @@ class Plan:
                     solved = gate(scenario)
                 elif tuple(changes.items()) == base:
                     solved, at = beside(scenario)
+                    if at is not None and not solved.attrs.get("sampled"):  # found as those beside it are
+                        solved, at = beside(scenario, at)
                 else:
                     solved, _ = beside(scenario, self._answer(of, of).point)
                 values = Computed(later={name: partial(_values, solved.metrics, name) for name in solved})
@@ -339,7 +341,7 @@ class Plan:
         shorter = step / SHORTER
         if _in_bytes(key):
             step, shorter = max(2.0, round(step)), 1.0
-        answer = self._answer(point)
+        answer = self._answer(point, point)
         here = values(answer)
         if answer.sampled:
             nothing, slope = np.full_like(here, np.nan), self._sampled_slope(point, key, value, here, values)
