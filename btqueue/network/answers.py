@@ -20,6 +20,9 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import LINK_METRICS, OF_THE_NETWORK, Computed, Results, Variable
 from btqueue.scenario.topology import topology
 
+Answer = tuple[MutableMapping[str, Any], MutableMapping[str, Any]]
+"""Metrics and notes."""
+
 
 class NoConvergence(RuntimeError):
     """The model found no consistent operating point; the message gives the reason."""

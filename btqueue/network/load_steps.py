@@ -5,18 +5,17 @@ approach to a new steady state does not count, nor the backlog that an overloade
 (with a warning).
 """
 
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from btqueue.network.answers import Answer
 from btqueue.network.bounds import law_of
 from btqueue.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, topology
 from btqueue.scenario.traits import shares_segments
-
-Answer = tuple[MutableMapping[str, Any], dict[str, Any]]
 
 PER_SEGMENT = ("rtt_s", "delay_s", "cwnd_segments", "window_segments", "acknowledged_delay_s")
 PER_PACKET = ("segment_loss", "loss_")

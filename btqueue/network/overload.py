@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from btqueue.network.answers import Answer
 from btqueue.scenario import Scenario
 from btqueue.scenario.limits import grows_with_the_run, overload_warning
 from btqueue.scenario.topology import topology
@@ -28,8 +29,8 @@ def offered_loads(scenario: Scenario) -> np.ndarray:
 
 
 def mark_overload(
-    scenario: Scenario, metrics: MutableMapping[str, Any], notes: dict[str, Any]
-) -> tuple[MutableMapping[str, Any], dict[str, Any]]:
+    scenario: Scenario, metrics: MutableMapping[str, Any], notes: MutableMapping[str, Any]
+) -> Answer:
     """Return an answer (`btqueue.network.answers`) whose overloaded flows are named and have no delays.
 
     A datagram that is lost is not carried and does not wait either.

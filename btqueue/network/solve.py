@@ -7,10 +7,11 @@ refused or doubted with the same message by plans (`btqueue.network.variation`) 
 from __future__ import annotations
 
 from functools import cache, partial
+from typing import Any
 
-from btqueue.network.answers import NoConvergence, label
+from btqueue.network.answers import Answer, NoConvergence, label
 from btqueue.network.certificates import ImpossibleAnswer, certify
-from btqueue.network.load_steps import Answer, answer_in_steps
+from btqueue.network.load_steps import answer_in_steps
 from btqueue.network.measured_errors import IN_DOUBT, THEORY, in_words, kind_of
 from btqueue.network.overload import mark_overload
 from btqueue.scenario import Scenario
@@ -79,6 +80,7 @@ def gate(written: Scenario, *, sampling: bool = True) -> Results:
         metrics, notes = answer(scenario)
     why = tuple(dict.fromkeys(found))
     bounds, errors_of = notes.pop("limits", None), IN_DOUBT if why else THEORY
+    notes.pop("point", None)
     kind = cache(partial(kind_of, scenario, metrics))
     later = {
         "system": lambda: kind().system, "regime": lambda: kind().regime,
@@ -89,3 +91,25 @@ def gate(written: Scenario, *, sampling: bool = True) -> Results:
     solved = label(scenario, metrics, Computed({**known, **notes}, later))
     certify(scenario, solved)
     return solved
+
+
+def beside(written: Scenario, near: Any = None) -> tuple[Results, Any]:
+    """Return metrics a small step away from an answer of `gate`, and the operating point where there is one.
+
+    For derivatives: without limits, doubts and certificates. A schedule of loads has them.
+
+    Args:
+        written: the scenario to be answered.
+        near: the operating point of the answer, from which this one is found in fewer turns.
+
+    Raises:
+        NoConvergence: there is no consistent operating point.
+        ImpossibleAnswer: with a schedule of loads, as `gate`.
+    """
+    from btqueue.network.stations import model
+
+    if written.traffic.load_schedule:
+        return gate(written), None
+    scenario = in_tables(written)
+    metrics, notes = mark_overload(scenario, *model.answer(scenario, near=near))
+    return label(scenario, metrics, notes), notes.get("point")

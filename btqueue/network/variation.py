@@ -1,11 +1,11 @@
 """A scenario as numbers that may be varied: metrics, derivatives, and the doubts of `solve` at each point.
 
-Derivatives are central differences of the answers of the theory of stations, whose points are found to 1e-8.
+Derivatives are central differences of the answers of the theory of stations. The answer at the point passes
+`btqueue.network.solve.gate`. The operating points of answers beside it are found from its own, to 1e-10.
 The laws of stations and transports are smooth nearly everywhere. They bend or jump where another packet fits,
 a buffer just fills, or a window just holds a source back. There secants from both sides differ, even short
 ones: at a kink there is no derivative, and beside a jump only the derivative of the other side. Sampled
-answers have slopes of lines through answers further away. Every answer, at the point and beside it, passes
-`btqueue.network.solve.gate`.
+answers have slopes of lines through answers further away.
 
 JAX is imported only where its tracers are handed in.
 """
@@ -16,6 +16,7 @@ import math
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,9 +24,10 @@ from numpy.typing import NDArray
 
 from btqueue.network.answers import NoConvergence
 from btqueue.network.certificates import ImpossibleAnswer
-from btqueue.network.solve import gate
+from btqueue.network.solve import beside, gate
 from btqueue.scenario import Scenario, ScenarioError
 from btqueue.scenario.expressions import Quantity, parse_metric
+from btqueue.scenario.metrics import Computed
 from btqueue.scenario.traits import traits
 
 REFUSALS = (NoConvergence, ImpossibleAnswer, ScenarioError)
@@ -82,11 +84,19 @@ class Judged(dict[str, Any]):
 
 
 class _Answer(NamedTuple):
-    """The answer of `solve` at a point: metrics by name, doubts, and whether it was sampled."""
+    """The answer of `solve` at a point.
 
-    metrics: dict[str, NDArray[np.float64]]
+    Attributes:
+        metrics: by name, computed when they are read.
+        warnings: the doubts; empty beside a point.
+        sampled: whether it was sampled.
+        point: the operating point, where answers beside it are asked for.
+    """
+
+    metrics: Mapping[str, NDArray[np.float64]]
     warnings: tuple[str, ...]
     sampled: bool
+    point: Any
 
 
 class Sides(NamedTuple):
@@ -162,7 +172,7 @@ class Plan:
             and (one.value > 0 or one.kind.rpartition(".")[2] in FROM_ZERO)
             and (one.kind != "radio.ber" or scenario.radio.per is None)
         }
-        self._known: dict[tuple[tuple[str, float], ...], _Answer | Exception] = {}
+        self._known: dict[tuple, _Answer | Exception] = {}
 
     def metrics(self, parameters: Mapping[str, Any] | None = None) -> Judged:
         """Return metrics of all flows, (flows,), or of the network, (); NaN where `solve` gives none.
@@ -275,30 +285,46 @@ class Plan:
             raise KeyError(f"{', '.join(unknown)}: may be varied: {', '.join(self.parameters)}")
         return given
 
-    def _answer(self, point: Mapping[str, float]) -> _Answer:
+    def _answer(self, point: Mapping[str, float], of: Mapping[str, float] | None = None) -> _Answer:
         """Return the answer at a point, which is kept; a refusal is kept, too.
+
+        Args:
+            point: where.
+            of: the point beside which it is, for a derivative there; None for an answer that is judged.
 
         Raises:
             ScenarioError, NoConvergence, ImpossibleAnswer: as `metrics`.
         """
-        whole = {key: float(math.ceil(v)) if _in_bytes(key) else v for key, v in sorted(point.items())}
-        changes = {key: value for key, value in whole.items() if value != self.parameters[key]}
-        place = tuple(changes.items())
+        changes, base = self._changes(point), None if of is None else tuple(self._changes(of).items())
+        place = (base, *changes.items())
         if place not in self._known:
             while len(self._known) >= KEPT:
                 self._known.pop(next(iter(self._known)))
             try:
-                alike = {other: v for key, v in place for other in self._of_medium.get(key, ())}
-                solved = gate(_at(self.scenario, changes | alike))
-                values = {name: np.asarray(one.values, float) for name, one in solved.metrics.items()}
-                sampled = bool(solved.attrs.get("sampled"))
-                self._known[place] = _Answer(values, tuple(solved.attrs["warnings"]), sampled)
+                alike = {other: v for key, v in changes.items() for other in self._of_medium.get(key, ())}
+                scenario, at = _at(self.scenario, changes | alike), None
+                if of is None:
+                    solved = gate(scenario)
+                elif tuple(changes.items()) == base:
+                    solved, at = beside(scenario)
+                    if at is not None and not solved.attrs.get("sampled"):  # found as those beside it are
+                        solved, at = beside(scenario, at)
+                else:
+                    solved, _ = beside(scenario, self._answer(of, of).point)
+                values = Computed(later={name: partial(_values, solved.metrics, name) for name in solved})
+                doubts = () if of is not None else tuple(solved.attrs["warnings"])
+                self._known[place] = _Answer(values, doubts, bool(solved.attrs.get("sampled")), at)
             except REFUSALS as refusal:
                 self._known[place] = refusal
         found = self._known[place]
         if isinstance(found, Exception):
             raise found
         return found
+
+    def _changes(self, point: Mapping[str, float]) -> dict[str, float]:
+        """Return the values of a point that differ from the scenario; sizes of messages are whole."""
+        whole = {key: float(math.ceil(v)) if _in_bytes(key) else v for key, v in sorted(point.items())}
+        return {key: value for key, value in whole.items() if value != self.parameters[key]}
 
     def _derivatives(
         self, point: Mapping[str, float], key: str, values: Any
@@ -315,7 +341,7 @@ class Plan:
         shorter = step / SHORTER
         if _in_bytes(key):
             step, shorter = max(2.0, round(step)), 1.0
-        answer = self._answer(point)
+        answer = self._answer(point, point)
         here = values(answer)
         if answer.sampled:
             nothing, slope = np.full_like(here, np.nan), self._sampled_slope(point, key, value, here, values)
@@ -350,7 +376,7 @@ class Plan:
         for share in WIDE:
             step = max(round(share * value), 1) if self._is_whole(key) else share * value
             try:
-                ends = [self._answer({**point, key: value + side * step}) for side in (-1.0, 1.0)]
+                ends = [self._answer({**point, key: value + side * step}, point) for side in (-1.0, 1.0)]
             except REFUSALS:
                 continue
             if step and all(end.sampled for end in ends):
@@ -369,7 +395,7 @@ class Plan:
 
         def at(offset: float) -> Any:
             try:
-                answer = self._answer({**point, key: value + offset})
+                answer = self._answer({**point, key: value + offset}, point)
             except REFUSALS:
                 return np.full_like(here, np.nan)
             return np.full_like(here, np.nan) if answer.sampled else values(answer)
@@ -460,6 +486,10 @@ def plan(scenario: Scenario) -> Plan:
     It works for every network that `solve` answers, and under `jax.grad`, `jax.vmap` and `jax.jit`.
     """
     return Plan(scenario)
+
+
+def _values(metrics: Mapping[str, Any], name: str) -> NDArray[np.float64]:
+    return np.asarray(metrics[name].values, float)
 
 
 def _in_bytes(key: str) -> bool:

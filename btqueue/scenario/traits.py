@@ -237,9 +237,12 @@ def _in_tables(scenario: Scenario) -> Scenario:
         common, common_values = getattr(scenario, name), {}
         for key in type(common).model_fields:
             values = [getattr(getattr(view, name), key) for view in views]
-            counted = [one for one, keys in zip(values, matters, strict=True) if f"{name}.{key}" in keys]
-            (most, _), *_ = Counter(reversed(counted or values)).most_common(1)
-            common_values[key] = most = None if None in values else most  # no flow can take a value back
+            most = values[0]
+            if any(one != most for one in values):
+                counted = [one for one, keys in zip(values, matters, strict=True) if f"{name}.{key}" in keys]
+                (most, _), *_ = Counter(reversed(counted or values)).most_common(1)
+                most = None if None in values else most  # no flow can take a value back
+            common_values[key] = most
             for flow, one in zip(own, values, strict=True):
                 flow |= {} if one == most else {Flow.RENAMED.get(key, key): one}
         tables[name] = common.model_copy(update=common_values)

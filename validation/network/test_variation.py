@@ -61,6 +61,12 @@ def test_derivatives_of_a_hand_calculation():
     assert plan(CELL).slopes(["rtt_s"], keys=[WIRE])["rtt_s"][WIRE] == pytest.approx(2.0, rel=1e-6)
 
 
+def test_a_key_without_effect_at_a_point_has_the_slope_zero_there():
+    """Nothing is lost at this load, so that no timer expires: answers beside the point are equal to it."""
+    asked = plan(RING.with_(network__peripherals=4, traffic__load_kbps=45.0))
+    assert asked.slopes(["rtt_s"], keys=["transport.min_rto_s"]) == {"rtt_s": {"transport.min_rto_s": 0.0}}
+
+
 @quietly
 def test_slopes_of_what_is_sampled_are_of_lines_through_answers_further_away():
     """By the load of a ring that carries it they are known: 1, and those of the answers themselves."""

@@ -82,10 +82,10 @@ class Laws:
         self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
-        # transmissions of segments, and full resources and waits there, at the start and at the end
+        # transmissions of segments, full resources, waits there, and round trips without, at start and end
         count = len(self.names)
         self.begin = self.ended = (
-            np.ones(flows), np.zeros(count), np.zeros(count + len(self.turns.wires))
+            np.ones(flows), np.zeros(count), np.zeros(count + len(self.turns.wires)), np.zeros(flows)
         )  # fmt: skip
         self.layers_s = np.array([2.0 * flow.host_s + flow.jitter_s / 2.0 for flow in network.flows])
         self.windows = np.array([flow.window for flow in network.flows])
@@ -149,6 +149,10 @@ class Laws:
                         window = min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
+        # part of the work of a segment, and of an acknowledgement, that another one meets
+        self.residual = self.varies / 2.0
+        self.residual[0] += self.ahead[:, None]
+        self.residual[1] /= np.maximum(self.acks, 1e-9)[:, None]
         self.brings = Brought(network)
         # on lone links, segments of a regular source that are back before the next segment comes
         crowded = self.uses[:, : len(network.ports)] @ (self.links.members[self.links.port_link] > 1.0)
@@ -177,6 +181,8 @@ class Laws:
         ):
             for name in names.split():
                 setattr(mine, name, copy(getattr(its, name)))
+        if self.network.traits != other.network.traits:
+            self.chains = {}
         self.answer(self.answers)
         self.begin = other.ended
 
@@ -276,15 +282,15 @@ class Laws:
             rate: rate of its segments (1/s).
             base_s: round trip without waits (s).
         """
-        answers, queue = self.answers[f], self.queues[f]
+        answers, queue, vegas = self.answers[f], self.queues[f], flow.transport.variant == "vegas"
         every = 1 if answers.carried == 1.0 else 0
-        lone_s, starts = max(base_s - answers.wait_s, 0.0), self._starts(f)
+        lone_s, starts = max(base_s - answers.wait_s, 0.0), self._starts(f) if vegas else ()
         least_s = float(self.least_s[f]) if len(starts) == 1 else 0.0
-        if not starts and rate > 0.0:  # the law has the wait for segments of the same acknowledgement
+        if vegas and not starts and rate > 0.0:  # the law has waits for segments of one acknowledgement
             gather_s = transport.gather_s(flow, float(self.each_s[0, f].max(initial=0.0)))
             starts = (max(lone_s - gather_s, 1.0 / rate),)
         opens = transport.resting_window(flow, rate, lone_s, every, starts, least_s)
-        if self.links.endless[f] or flow.protocol != "tcp" or flow.transport.variant != "vegas":
+        if self.links.endless[f] or flow.protocol != "tcp" or not vegas:
             return opens, opens.window
         lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
         return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
@@ -297,7 +303,7 @@ class Laws:
         """
         flow, ports = self.network.flows[f], self.network.ports
         visits = [visit for visit in flow.forth if visit.kind == "port"]
-        if flow.transport.variant != "vegas" or not visits or len(visits) < len(flow.forth):
+        if not visits or len(visits) < len(flow.forth):
             return ()
         links = self.links
         here = links.piconet[links.port_link] == ports[visits[0].index].piconet
@@ -364,6 +370,8 @@ class Laws:
     def own_loads(self, rate: Vector, sent: Vector) -> Matrix:
         """Return the load of each link by one segment of each flow in its window, (flows, links)."""
         links = self.links
+        if not links.endless.any():
+            return np.zeros((len(rate), len(links.names)))
         share = np.where(links.endless, 1.0 / self.windows, 0.0)
         work = (np.array((rate * sent, rate))[:, :, None] * links.comes * links.each).sum(axis=0)
         return share[:, None] * links.by_link(work) * SLOT_S
@@ -761,25 +769,19 @@ class Laws:
         """
         network, links, queues = self.network, self.links, self.polled
         flows = network.flows
-        ahead = self.ahead
+        ahead, acks = self.ahead, np.maximum(self.acks, 1e-9)
         sends, answers = rate * sent, rate * self.alone
-        acks = np.maximum(self.acks, 1e-9)
         # services including the other half of the frames
-        ports, beside = len(network.ports), (links.present - links.frame) * SLOT_S
-        data, forth, back = forth, forth.copy(), back.copy()
-        for service, frames in zip((forth, back), links.frames, strict=True):
-            service[:, :ports] += frames * beside
+        data, ports, both = forth, len(network.ports), np.array((forth, back))
+        both[:, :, :ports] += links.frames * ((links.present - links.frame) * SLOT_S)
+        forth, back = both
         # work of streams: rate x service^2 / 2, with the segments of the own batch ahead; acknowledgements
         # are spaced
         coming = np.array((sends, answers))[:, :, None] * self.comes
-        work = coming[0] * forth**2 * (2.0 * ahead[:, None] + self.varies[0]) / 2.0
-        work += coming[1] * back**2 / acks[:, None] * self.varies[1] / 2.0
+        used, work = coming * both, (coming * both**2 * self.residual).sum(axis=0)
         # connections that always send fill the spare capacity; they wait for each other at full resources
         # only
-        spare = np.maximum(
-            1.0 - ((coming * (forth, back)).sum(axis=0) * ~links.steady[:, None]).sum(axis=0),
-            1.0 - NEARLY,
-        )
+        spare = np.maximum(1.0 - (used.sum(axis=0) * ~links.steady[:, None]).sum(axis=0), 1.0 - NEARLY)
         quiet = full <= 0.0
         elsewhere = quiet.copy()  # than at ports of the polled air
         elsewhere[queues.port] = False
@@ -809,7 +811,7 @@ class Laws:
                 visits_left
             )
             left = by_flow[:, links.port_link] + self._away(by_link, kept, rate * sent)
-        sending, elsewhere = (coming[0] * forth).sum(axis=0), np.flatnonzero(elsewhere)
+        sending, elsewhere = used[0].sum(axis=0), np.flatnonzero(elsewhere)
         for f in self.firsts:
             flow = flows[f]
             longest = again = 0.0

@@ -21,6 +21,7 @@ WAITING = 0.5
 """Share of the time in which a sender waits for its timer, from which on the timer limits it."""
 
 
+@np.errstate(all="ignore")  # times for ever
 def bounds(
     scenario: Scenario, network: Network, point: Point, goodput: Any, timeouts: Any, overflow: Any
 ) -> list[list[Bound]]:

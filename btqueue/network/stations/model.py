@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.answers import NoConvergence
+from btqueue.network.answers import Answer, NoConvergence
 from btqueue.network.stations import (
     anchors,
     bridge_buffers,
@@ -27,7 +27,7 @@ from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
 from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, network_of
-from btqueue.network.stations.point import CARRIED, Point, operating_point
+from btqueue.network.stations.point import CARRIED, FINE, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario
 from btqueue.scenario.metrics import Computed
@@ -53,8 +53,16 @@ TURNS, DAMPED, NEAR = 8, 0.6, 0.05
 change of settled round trips."""
 
 
-def answer(scenario: Scenario, *, sampling: bool = True) -> tuple[MutableMapping[str, Any], dict]:
+def answer(scenario: Scenario, *, sampling: bool = True, near: Point | None = None) -> Answer:
     """Return metrics and notes, as `btqueue.network.answers` describes them.
+
+    Limits and doubts among the notes are computed when they are read. The note `point` is the operating point
+    before messages share segments and bridges refuse packets.
+
+    Args:
+        scenario: to be answered.
+        sampling: whether a connection may be sampled.
+        near: the note `point` of a scenario with other numbers, from which the operating point is found.
 
     Raises:
         NotSampled: with *sampling* false, where a connection would be sampled.
@@ -62,7 +70,7 @@ def answer(scenario: Scenario, *, sampling: bool = True) -> tuple[MutableMapping
     """
     try:
         with np.errstate(all="ignore"):  # rates of zero have infinite times
-            metrics, notes = _answer(scenario, sampling)
+            metrics, notes = _answer(scenario, sampling, near)
     except ArithmeticError as error:
         raise NoConvergence(f"hardly anything gets through: {error}") from error
     if not np.isfinite(metrics["goodput_kbps"]).all():
@@ -74,12 +82,12 @@ def answer(scenario: Scenario, *, sampling: bool = True) -> tuple[MutableMapping
     return metrics, notes
 
 
-def _answer(scenario: Scenario, sampling: bool) -> tuple[MutableMapping[str, Any], dict]:
+def _answer(scenario: Scenario, sampling: bool, near: Point | None) -> Answer:
     network = network_of(scenario)
     if tagged.is_asked(network):
         return _sampled(scenario, network, sampling)
     kept_out, captures = captured(network)
-    point = operating_point(_without(network, kept_out))
+    first = point = operating_point(_without(network, kept_out), near, within=FINE)
     if kept_out and any(flow.host_s + flow.layer_s + flow.jitter_s > 0.0 for flow in network.flows):
         captures = [*captures, AT_TIMES]  # visits may end while hosts are busy
     network = _without(network, kept_out)
@@ -90,7 +98,8 @@ def _answer(scenario: Scenario, sampling: bool) -> tuple[MutableMapping[str, Any
     ):
         network, point = _in_rounds(scenario, network, point, kept_out)
     if tagged.is_asked(network, overflows=True) and buffers.doubts(network, point):
-        return _sampled(scenario, network, sampling)
+        metrics, notes = _sampled(scenario, network, sampling)
+        return metrics, {**notes, "point": first}
     laws = point.links
     if (
         laws.refuses_rows()
@@ -112,19 +121,31 @@ def _answer(scenario: Scenario, sampling: bool) -> tuple[MutableMapping[str, Any
     }
     times = {name: metrics[name] for name in ("rtt_s", "delay_s") if name in metrics}
     known = tcp | np.isfinite(metrics.get("delay_s", np.full(len(tcp), np.nan)))
-    bounds = limits.bounds(scenario, network, point, metrics["goodput_kbps"], found.timeouts, overflow)
-    return Computed(metrics, quantiles.quantiles(network, point, times)), {
-        "method": "fixed point of the rates at all stations",
-        "converged": point.converged,
-        "residual": point.residual,
-        "limits": bounds,
-        "warnings": [
-            *captures,
-            *([NO_ROOM] if _may_pass(network, point) else []),
-            *doubts(network, point, found.rtt_s, known),
-            *anchors.doubts(network, point),
-        ],
+    later = {
+        "limits": partial(
+            limits.bounds, scenario, network, point, metrics["goodput_kbps"], found.timeouts, overflow
+        ),
+        "warnings": partial(_doubts, network, point, found.rtt_s, known, captures),
     }
+    return Computed(metrics, quantiles.quantiles(network, point, times)), Computed(
+        {
+            "method": "fixed point of the rates at all stations",
+            "converged": point.converged,
+            "residual": point.residual,
+            "point": first,
+        },
+        later,
+    )
+
+
+@np.errstate(all="ignore")
+def _doubts(network: Network, point: Point, rtt: Vector, known: Any, captures: list[str]) -> list[str]:
+    return [
+        *captures,
+        *([NO_ROOM] if _may_pass(network, point) else []),
+        *doubts(network, point, rtt, known),
+        *anchors.doubts(network, point),
+    ]
 
 
 class Found(NamedTuple):
@@ -277,7 +298,7 @@ def _of_messages(network: Network, point: Point, overflow: dict[int, transport.L
     return {"delay_s": delay} if np.isfinite(delay).any() else {}
 
 
-def _sampled(scenario: Scenario, network: Network, sampling: bool) -> tuple[dict, dict]:
+def _sampled(scenario: Scenario, network: Network, sampling: bool) -> Answer:
     """Return the answer of a sampled connection."""
     metrics, notes = tagged.tagged(scenario, network, sampling=sampling)
     return metrics, {**notes, "limits": limits.of_a_ring(network, metrics)}

@@ -39,6 +39,8 @@ PASSES, SWEEPS = 90, 100
 """Most turns of all laws, and of the waits at full resources in one of them."""
 SETTLED = 1e-8
 """Relative change of rates and round trips from one turn to the next at which a point is found."""
+FINE = 1e-10
+"""The same from a point a small step away, as derivatives are differences of both."""
 ROUGH = 1e-4
 """The same where only the flows whose load is carried are looked for."""
 NEAR, CLOSE = 0.3, 1e-2
@@ -211,7 +213,9 @@ def _wait_of(window: Vector, load: Vector, rest: Vector, service: Vector) -> flo
     return wait
 
 
-def operating_point(network: Network, start: Point | None = None, *, refuses: bool = False) -> Point:
+def operating_point(
+    network: Network, start: Point | None = None, *, refuses: bool = False, within: float = SETTLED
+) -> Point:
     """Return the fixed point of rates and waits.
 
     Where the loads fill a station, only windows hold sources back at first. This shows the flows whose load
@@ -220,15 +224,16 @@ def operating_point(network: Network, start: Point | None = None, *, refuses: bo
 
     Args:
         network: stations and flows.
-        start: a point of the same stations and flows with other numbers: from there fewer iterations are
-            needed, as long as the same loads are carried.
+        start: a point of the same flows with other numbers: from there fewer iterations are needed, as long
+            as the same loads are carried at the same stations.
         refuses: whether packets are lost if a bridge has no room for them.
+        within: relative change at which a point is found from `start`.
     """
     laws = Laws(network, refuses=refuses)
     load = np.array([flow.load for flow in network.flows])
-    if start is not None:
+    if start is not None and start.links.names == laws.names:
         laws.go_on(start.links)
-        point = _settled(network, laws, start.rate)
+        point = _settled(network, laws, start.rate, within)
         if (point.carried == start.carried).all() and point.converged:
             return point
         laws = Laws(network, refuses=refuses)
@@ -309,8 +314,8 @@ class Search:
         self.network, self.laws, self.rate = network, laws, rate
         self.load = np.array([flow.load for flow in flows])
         self.window = np.array([transport.window_of(network, flow) for flow in flows])
-        self.sent, self.full, self.wait = laws.begin
-        self.expiries, self.lone = np.zeros(len(flows)), np.zeros(len(flows))
+        self.sent, self.full, self.wait, self.lone = laws.begin
+        self.expiries = np.zeros(len(flows))
         self.service = np.zeros((len(flows), len(laws.names)))
         self.asking = [f for f, flow in enumerate(flows) if flow.messages and f < (flow.reverse or 0)]
         # sessions alone never saturate a station: a client waits for its answer
@@ -399,7 +404,7 @@ class Search:
         *_, point.found = transport.caps(
             self.network, self.laws, rate, self.sent, self.lone, self.service, every=True
         )
-        self.laws.ended = self.sent, self.full, self.wait
+        self.laws.ended = self.sent, self.full, self.wait, self.lone
         return point
 
     def _acknowledge(self, forth: Matrix) -> None:

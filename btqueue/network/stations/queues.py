@@ -465,6 +465,7 @@ class Queues:
         empty = np.where(self.back, self.frames, self.frames / self.limit)
         self.taken = self.slots - EMPTY * empty
         self.own_link = (links.port_link[:, None] == np.arange(count)[None, :]).astype(float)
+        self.own_here, self.same_here = self.own_link[self.port], self.same[self.port]
         order = np.arange(self.count)
         mine = self.flow[:, None] == self.flow
         together = mine & (piconet[:, None] == piconet)
@@ -490,6 +491,11 @@ class Queues:
         self.one_by_one = (self.limit == 1) & (self.frames > 1.0 + SAME)  # no visit is for two trains
         # trains that may be under way elsewhere when a segment comes from a host, and the trains before them
         self.meets = ((piconet[:, None] == piconet) & ~self.at & ~mine).astype(float)
+        # trains that go the other way on the link are sent in the same visit
+        self.from_hosts, self.there_here = self.host & ~self.back, self.there[self.port]
+        opposite = (self.facing[:, None] == self.port) & self.there_here[:, None]
+        self.meets_apart = self.meets * ~(opposite & self.from_hosts[:, None] & self.from_hosts)
+        self.own_elsewhere, self.fresh = mine & ~self.at, ~mine & self.from_hosts
         place = np.zeros(count)
         place[links.port_link] = [port.link for port in network.ports]
         self._pass_on(place, packets=network.relay == "packet")
@@ -883,7 +889,7 @@ class Queues:
         """
         rate, works, flow, prev = self.rate, self.works, self.flow, self.partner
         frames_in, filled_in, work_in = self.inflow
-        own_link, facing, there = self.own_link[self.port], self.facing, self.there[self.port]
+        own_link, facing, there, same = self.own_here, self.facing, self.there_here, self.same_here
         # others' work while a train waits for a visit: acknowledgements of the same flow go with its data
         work = self.work_at - own_link * work_in[self.port][:, None]
         against = self.against
@@ -893,22 +899,22 @@ class Queues:
         relayed = self.relayed[flow]
         save = self.save[self.link]
         single = work - own_link * ((all_back - save) * mine_there)[:, None]
-        elsewhere = (self.mine & ~self.at) * (rate * works)
+        elsewhere = self.own_elsewhere * (rate * works)
         part = np.where(steady[flow], 1.0, 1.0 - beside[flow] * self.follows)
         apart = work - part[:, None] * (elsewhere @ self.at_link.T)
-        others = np.maximum(np.where(relayed[:, None], apart, single), 0.0) * self.same[self.port]
+        others = np.maximum(np.where(relayed[:, None], apart, single), 0.0) * same
         if self.regular.any():
             others = others * self._kept(self.mine.astype(float))[:, None]
         # trains from hosts that go the other way on the link are sent in the visit that a train waits for
-        ways = self.host & ~self.back
+        ways = self.from_hosts
         from_hosts = np.where(
             there & ways, _ratio(self.at_port @ (rate * works * ways), work_in)[facing], 0.0
         )
         others = others * (1.0 - own_link * from_hosts[:, None])
-        self.others = np.where(self.filled[self.port], ALWAYS * self.same[self.port], others)
+        self.others = np.where(self.filled[self.port], ALWAYS * same, others)
         self.fullest = self.full_visit * np.minimum(self.links.visit / self.most, 1.0)  # as windows let them
         # while a train goes from link to link, only hosts bring work to these two
-        fresh = (~self.mine * self.host * ~self.back * rate * works) @ self.at_link.T
+        fresh = (self.fresh * (rate * works)) @ self.at_link.T
         on_way = np.where(self.ends, np.minimum(fresh, self.others), self.others * self.passed)
         on_way = np.where(self.one_by_one[:, None], self.others, on_way)  # between all its visits
         full = self.fullest.tolist()
@@ -934,9 +940,7 @@ class Queues:
             before = joined * (works[prev] + before[:, prev])
         squares = (works**2 + self.spread) * self.visits_squared + 2.0 * works * before * self.at_a_time
         # full links have no random train under way: a cycle has a full visit to them
-        meets = self.meets * ~self.filled[np.ix_(self.port, self.link)]
-        opposite = (self.facing[:, None] == self.port) & there[:, None]
-        meets = meets * ~(opposite & ways[:, None] & ways)  # trains the other way are sent in the same visit
+        meets = self.meets_apart * ~self.filled[np.ix_(self.port, self.link)]
         self.under_way = (meets * squares) @ (rate * idle) / 2.0
         # queues of the ports
         random = np.where(steady[flow], 0.0, 1.0)

@@ -24,8 +24,8 @@ def doubt(monkeypatch):
     real = stations.answer
 
     def beyond(load_kbps):
-        def answer(scenario, **_):
-            metrics, notes = real(scenario)
+        def answer(scenario, **more):
+            metrics, notes = real(scenario, **more)
             doubts = ["it may rain"] if scenario.traffic.load_kbps > load_kbps else []
             return metrics, {**notes, "warnings": doubts}
 
