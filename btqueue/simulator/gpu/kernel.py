@@ -14,18 +14,21 @@ from contextlib import nullcontext
 from functools import cache
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba import NumbaPerformanceWarning, types
 from numba import cuda as numba_cuda
 
-from btqueue.simulator.engine import advance
-from btqueue.simulator.machinery.inside_numba import separate_roundings
-from btqueue.simulator.machinery.numba_cache import cached_in_folder, settings
+from btqueue.simulator import engine
+from btqueue.simulator.machinery.code_cache import code_folder
+from btqueue.simulator.machinery.inside_numba import for_numba, separate_roundings
 from btqueue.simulator.machinery.state_type import STATE_TYPE
 from btqueue.simulator.records.arrays import FIELDS, WORDS, Packed, State
 
 cuda: Any = numba_cuda
+settings: Any = numba.config
+"""numba's settings, whose names appear only at run time."""
 SIMULATED = bool(settings.ENABLE_CUDASIM)
 """Whether numba plays the GPU itself, in Python."""
 THREADS_A_BLOCK = 1
@@ -46,6 +49,8 @@ def address_of_state(_context: Any, tables: types.Type, _replication: types.Type
 
 state_of: Any
 """The function of the kernel that finds the state of a replication among all."""
+advance: Any = engine.advance
+"""The event loop, as the kernel calls it."""
 if SIMULATED:
     state_of = operator.getitem
 else:
@@ -66,9 +71,14 @@ def kernel() -> Any:
     """Return the kernel; the first launch compiles it (minutes), later processes find it on disk."""
     if SIMULATED:
         return cuda.jit(advance_all)
-    # without optimisation at link time, which would merge roundings again
-    with cached_in_folder():
+    global advance
+    advance = for_numba(engine.advance)
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(code_folder())  # numba reads it when a function is decorated
+    try:  # without optimisation at link time, which would merge roundings again
         return cuda.jit(advance_all, lto=False, cache=True)
+    finally:
+        settings.CACHE_DIR = before
 
 
 def send(packed: Packed) -> tuple[Packed, Any]:

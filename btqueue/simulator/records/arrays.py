@@ -178,6 +178,11 @@ class State:
             table[PLACES[name], : 1 + array.ndim] = array.ctypes.data, *array.shape
         return table.ravel()
 
+    @cached_property
+    def address(self) -> int:
+        """The address of `addresses`, which compiled code gets."""
+        return self.addresses.ctypes.data
+
     def length(self, name: str) -> int:
         """Return the length of an array, of which no view is made."""
         return len(self.apart[name]) if name in self.apart else self.packed.table[PLACES[name], 1]
