@@ -9,9 +9,10 @@ this process, and the kernel gets `State` values instead of addresses.
 
 import operator
 import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from inspect import isfunction
 from typing import Any
 
 import numba
@@ -22,7 +23,7 @@ from numba import cuda as numba_cuda
 
 from btqueue.simulator import engine
 from btqueue.simulator.machinery.code_cache import code_folder
-from btqueue.simulator.machinery.inside_numba import for_numba, separate_roundings
+from btqueue.simulator.machinery.inside_numba import for_numba, known, separate_roundings
 from btqueue.simulator.machinery.state_type import STATE_TYPE
 from btqueue.simulator.records.arrays import FIELDS, WORDS, Packed, State
 
@@ -81,6 +82,20 @@ def kernel() -> Any:
         settings.CACHE_DIR = before
 
 
+@contextmanager
+def dispatchers_named() -> Iterator[None]:
+    """While the block runs, the modules of parts name dispatchers: numba-cuda knows no other functions."""
+    modules = {id(part.__globals__): part.__globals__ for part in known}.values()
+    plain = [{name: one for name, one in names.items() if isfunction(one)} for names in modules]
+    for names, functions in zip(modules, plain, strict=True):
+        names.update({name: known.get(one, one) for name, one in functions.items()})
+    try:
+        yield
+    finally:
+        for names, functions in zip(modules, plain, strict=True):
+            names.update(functions)
+
+
 def send(packed: Packed) -> tuple[Packed, Any]:
     """Copy a state to the GPU; return the copy and the table of the addresses of its arrays there."""
     if SIMULATED:
@@ -101,9 +116,14 @@ def launch(tables: Sequence[Any], until: int) -> np.ndarray:
     """Play all replications up to `until` (ns); return the results of `advance`, shape (replications,)."""
     answers = cuda.to_device(np.zeros(len(tables), np.int64))
     states = tables if SIMULATED else cuda.to_device(np.concatenate(tables))
-    with nullcontext() if SIMULATED else separate_roundings(), warnings.catch_warnings():
+    play = kernel()
+    with ExitStack() as block:
+        block.enter_context(warnings.catch_warnings())
+        if not SIMULATED:
+            block.enter_context(separate_roundings())
+            block.enter_context(dispatchers_named())
         # numba warns that few threads use little of the GPU; there are as many as replications
         warnings.simplefilter("ignore", NumbaPerformanceWarning)
         blocks = -(-len(tables) // THREADS_A_BLOCK)
-        kernel()[blocks, THREADS_A_BLOCK](states, until, answers)
+        play[blocks, THREADS_A_BLOCK](states, until, answers)
     return answers.copy_to_host()

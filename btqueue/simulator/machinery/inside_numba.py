@@ -6,9 +6,8 @@ that are missing.
 """
 
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from inspect import isfunction
 from typing import Any
 
 import numba
@@ -17,6 +16,7 @@ from numba.core import cgutils as cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 from numba.core.typing import templates
 from numba.core.typing.templates import AbstractTemplate as AbstractTemplate
 from numba.core.typing.templates import AttributeTemplate as AttributeTemplate
@@ -125,16 +125,17 @@ def only_for_compiled_code(dispatcher: Any) -> None:
     dispatcher.add_overload = add_overload
 
 
+known: dict[Callable[..., Any], Any] = {}
+"""The dispatcher of each part that numba was told of."""
+
+
 def tell_numba_of_parts() -> None:
-    """Put dispatchers of numba in the place of all parts, wherever modules of parts name them."""
-    modules = {id(part.__globals__): part.__globals__ for part, _ in parts}
-    made: dict[Any, Any] = {}
+    """Let compiled code call all parts by the plain functions that modules name."""
     while parts:
         part, copied = parts.pop()
-        made[part] = numba.njit(**OPTIONS, forceinline=copied, pipeline_class=PartCompiler)(part)
-        only_for_compiled_code(made[part])
-    for names in modules.values():
-        names.update({name: made[one] for name, one in names.items() if isfunction(one) and one in made})
+        known[part] = numba.njit(**OPTIONS, forceinline=copied, pipeline_class=PartCompiler)(part)
+        only_for_compiled_code(known[part])
+        cpu_target.typing_context.insert_global(part, types.Dispatcher(known[part]))
 
 
 def for_numba(entry: EntryPoint) -> Any:
