@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils as cgutils
 from numba.core.codegen import JITCodeLibrary
@@ -24,7 +25,7 @@ from numba.core.typing.templates import signature as signature
 from numba.np.arrayobj import make_array as make_array
 from numba.np.arrayobj import populate_array as populate_array
 
-from btqueue.simulator.machinery.numba_cache import EntryPoint, parts
+from btqueue.simulator.machinery.numba_cache import FAILED, EntryPoint, parts
 from btqueue.simulator.records.arrays import State
 
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
@@ -32,6 +33,7 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 numba's run-time memory management nothing can be allocated in the event loop, and passing the state from
 function to function costs no reference counts; together with inlining this made the loop thirty times
 faster."""
+WORD = ir.IntType(64)
 infer_global: Any = templates.infer_global
 
 
@@ -147,8 +149,8 @@ def for_numba(entry: EntryPoint) -> Any:
 
 
 @global_compiler_lock
-def machine_code(entry: EntryPoint, arguments: Iterable[Any]) -> bytes:
-    """Compile an entry point for arguments of these types; return its symbol, a line, and the object code.
+def machine_code(entry: EntryPoint, arguments: Iterable[Any], name: str) -> bytes:
+    """Compile an entry point for arguments of these types; return object code with a function of this name.
 
     There is no garbage collection meanwhile: it takes long, and frees hardly any of the many objects.
     """
@@ -161,13 +163,53 @@ def machine_code(entry: EntryPoint, arguments: Iterable[Any]) -> bytes:
     try:
         dispatcher.compile(tuple(kinds))
         (result,) = dispatcher.overloads.values()
-        assert result.signature.return_type in (types.int64, types.none)
-        result.library.finalize()
-        code = result.library._codegen._tm.emit_object(result.library._final_module)
+        library = result.library
+        library.add_ir_module(caller(result, name))
+        library.finalize()
+        return library._codegen._tm.emit_object(library._final_module)
     finally:
         if collects:
             gc.enable()
-    return f"{result.fndesc.llvm_func_name}\n".encode() + code
+
+
+def caller(result: Any, name: str) -> ir.Module:
+    """Return a function that gets a word for each argument, and returns a word."""
+    answers, kinds, context = result.signature.return_type, result.signature.args, result.target_context
+    assert answers in (types.int64, types.none)
+    module = result.library.create_ir_module(name)
+    outer = ir.Function(module, ir.FunctionType(WORD, [WORD] * len(kinds)), name)
+    builder = ir.IRBuilder(outer.append_basic_block())
+    passed = []
+    for kind, word in zip(kinds, outer.args, strict=True):
+        if isinstance(kind, types.Array):
+            passed.append(array_at(context, builder, kind, word))
+        else:
+            passed.append(word if kind == types.int64 else builder.inttoptr(word, WORD.as_pointer()))
+    inner = context.declare_function(module, result.fndesc)
+    status, answer = context.call_conv.call_function(builder, inner, answers, kinds, passed)
+    answer = answer if answers == types.int64 else ir.Constant(WORD, 0)
+    builder.ret(builder.select(status.is_error, ir.Constant(WORD, FAILED), answer))
+    return module
+
+
+def array_at(context: Any, builder: Any, kind: types.Array, word: ir.Value) -> Any:
+    """Return the array whose object of NumPy lies at this address.
+
+    An object of NumPy has, behind its head as an object of Python, the address of its data, the number of its
+    dimensions, and the addresses of its lengths and of its strides.
+    """
+
+    def load(address: ir.Value, place: int) -> ir.Value:
+        words = builder.inttoptr(address, WORD.as_pointer())
+        return builder.load(builder.gep(words, [ir.Constant(WORD, place)]))
+
+    data, _, *tables = (load(word, object.__basicsize__ // 8 + place) for place in range(4))
+    shape, strides = ([load(table, axis) for axis in range(kind.ndim)] for table in tables)
+    entry, found = context.get_data_type(kind.dtype), make_array(kind)(context, builder)
+    size = ir.Constant(WORD, context.get_abi_sizeof(entry))
+    pointer = builder.inttoptr(data, entry.as_pointer())
+    populate_array(found, data=pointer, shape=shape, strides=strides, itemsize=size, meminfo=None)
+    return found._getvalue()
 
 
 @contextmanager

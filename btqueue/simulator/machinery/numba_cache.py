@@ -8,7 +8,7 @@ look at the functions that a kept function calls. Here LLVM alone loads the code
 import hashlib
 import threading
 from collections.abc import Callable
-from ctypes import CFUNCTYPE, byref, c_int32, c_int64, c_void_p
+from ctypes import CFUNCTYPE, c_int64
 from functools import cache, update_wrapper
 from typing import Any, TypeVar, cast
 
@@ -24,6 +24,8 @@ parts: list[tuple[Callable[..., Any], bool]] = []
 """Functions that numba has not been told of yet, and whether they are copied into their callers."""
 _one_thread = threading.Lock()
 """Held while code is compiled or loaded."""
+FAILED = -(2**63)
+"""What machine code returns that has raised an exception."""
 DIGEST = hashlib.sha256
 DIGEST_BYTES = DIGEST().digest_size
 
@@ -53,8 +55,8 @@ def entry_point(function: Function) -> Function:
 class EntryPoint:
     """A function that Python calls as machine code, which runs without the GIL and is kept in a cache folder.
 
-    Arguments are states, whole numbers and arrays; there is machine code for each kind of arguments. The
-    result is a whole number, 0 in the place of None.
+    Arguments are states, whole numbers and arrays of numbers; there is machine code for each kind of
+    arguments. The result is a whole number, 0 in the place of None.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -69,36 +71,31 @@ class EntryPoint:
         if program is None:
             with _one_thread:
                 program = self._programs[kinds] = self._loaded(kinds, arguments)
-        result = c_int64()
-        failed = program(byref(result), byref(c_void_p()), *sum(words, ()))
-        assert not failed, "compiled code raises nothing"
-        return result.value
+        result = program(*words)
+        assert result != FAILED, "compiled code raises nothing"
+        return result
 
     def _loaded(self, kinds: tuple, arguments: tuple) -> Callable[..., int]:
         file = code_file(f"{self.function.__module__}.{self.function.__qualname__}", str(kinds))
-        kept = file.read_bytes() if file.is_file() else None
-        content = None if kept is None else kept[DIGEST_BYTES:]
-        if content is None or DIGEST(content).digest() != kept[:DIGEST_BYTES]:
-            if kept is not None:
+        kept = file.read_bytes() if file.is_file() else b""
+        code = kept[DIGEST_BYTES:]
+        if kept[:DIGEST_BYTES] != DIGEST(code).digest():
+            if file.is_file():
                 say_once(f"the compiled code in {file} is damaged and is made again")
             from btqueue.simulator.machinery.inside_numba import machine_code
 
-            content = machine_code(self, arguments)
-            keep(file, DIGEST(content).digest() + content)
-        name, _, code = content.partition(b"\n")
-        words = [c_int64] * sum(len(passed(argument)[1]) for argument in arguments)
-        return CFUNCTYPE(c_int32, c_void_p, c_void_p, *words)(address_of(name.decode(), code))
+            code = machine_code(self, arguments, file.stem)
+            keep(file, DIGEST(code).digest() + code)
+        return CFUNCTYPE(c_int64, *[c_int64] * len(arguments))(address_of(file.stem, code))
 
 
-def passed(argument: Any) -> tuple[Any, tuple[int, ...]]:
-    """Return the kind of an argument, and the words in which code of numba gets it."""
+def passed(argument: Any) -> tuple[Any, int]:
+    """Return the kind of an argument, and the word that machine code gets: a number, or where it lies."""
     if isinstance(argument, State):
-        return "State", (argument.address,)
+        return "State", argument.address
     if isinstance(argument, np.ndarray):
-        kind = argument.dtype, argument.ndim, argument.flags.c_contiguous
-        place = argument.ctypes.data, *argument.shape, *argument.strides
-        return kind, (0, 0, argument.size, argument.itemsize, *place)
-    return "int", (int(argument),)
+        return (argument.dtype.char, argument.ndim, argument.flags.c_contiguous), id(argument)
+    return "int", int(argument)
 
 
 def address_of(name: str, code: bytes) -> int:
