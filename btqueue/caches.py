@@ -100,6 +100,11 @@ def say_once(text: str) -> None:
     logging.getLogger("btqueue").warning("btqueue: %s", text)
 
 
+def interpreted() -> bool:
+    """Return whether compilation is switched off, so that no code is kept."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+
+
 def _root() -> Path:
     if given := os.environ.get(VARIABLE):
         return Path(os.path.abspath(os.path.expanduser(given)), NAME)

@@ -15,7 +15,6 @@ import hypothesis
 import numpy as np
 import pytest
 import xarray as xr
-from numba.core import config
 
 from btqueue.cli.engines import keep_compiled_models
 from btqueue.scenario import Scenario, describe
@@ -186,26 +185,26 @@ def take_modules() -> dict:
 def plain():
     """The modules of the simulator, uncompiled, by their last names: `plain.sender.on_ack(...)`.
 
-    `plain.records` has the names of all modules of that sub-package. numba decides when a function is
-    decorated, so the package is imported afresh with compilation off; the compiled copy of other tests stays.
+    `plain.records` has the names of all modules of that sub-package. Whether entry points are compiled is
+    decided when they are decorated: the package is imported afresh with compilation off. The compiled copy of
+    other tests stays.
     """
     compiled_copy = take_modules()
-    settings: Any = config  # numba fills this module at run time
-    before = settings.DISABLE_JIT
-    settings.DISABLE_JIT = 1
+    before = os.environ.get("NUMBA_DISABLE_JIT", "0")
+    os.environ["NUMBA_DISABLE_JIT"] = "1"
     try:
         package = importlib.import_module(PACKAGE)
         for module in pkgutil.walk_packages(package.__path__, PACKAGE + "."):
             importlib.import_module(module.name)
     finally:
-        settings.DISABLE_JIT = before
+        os.environ["NUMBA_DISABLE_JIT"] = before
         plain_copy = take_modules()
         sys.modules.update(compiled_copy)
         # the package attribute of the parent package must point to the compiled copy again
         vars(sys.modules["btqueue"]).pop("simulator", None)
         if PACKAGE in compiled_copy:
             vars(sys.modules["btqueue"])["simulator"] = compiled_copy[PACKAGE]
-    assert not hasattr(plain_copy[PACKAGE + ".engine"].advance, "py_func"), "the copy is compiled"
+    assert not hasattr(plain_copy[PACKAGE + ".engine"].advance, "function"), "the copy is compiled"
     modules = {name: module for name, module in plain_copy.items() if not hasattr(module, "__path__")}
     records = [vars(module) for name, module in modules.items() if name.startswith(PACKAGE + ".records.")]
     by_last_name = {name.rpartition(".")[2]: module for name, module in modules.items()}

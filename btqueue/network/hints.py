@@ -16,7 +16,6 @@ import numpy as np
 from btqueue.baseband import SLOT_S
 from btqueue.network.bounds import capacity
 from btqueue.network.stations.network import Flow, Network, Visit, network_of
-from btqueue.network.stations.transport import delays_received
 from btqueue.scenario.errors import Problem, conflict
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import flows_of, topology
@@ -267,7 +266,7 @@ def _held_messages(seen: _Seen) -> Iterator[Problem]:
     """
     for number, flow in seen.flows():
         transport = flow.transport
-        if not flow.short or transport.nagle is not True or not delays_received(flow):
+        if not flow.short or transport.nagle is not True or not flow.delays_received:
             continue
         held_s, size = transport.ack_delay_s, flow.traffic.message_bytes
         bytes_per_s = 125.0 * flow.traffic.load_kbps

@@ -6,7 +6,6 @@ digest of the sources that it is made from. numba is imported when a program is 
 """
 
 import hashlib
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterable
@@ -16,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from btqueue.caches import cache_folder, not_kept, say_once
+from btqueue.caches import cache_folder, interpreted, not_kept, say_once
 from btqueue.interrupts import interrupt_held
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -47,11 +46,6 @@ def tell_numba_of_parts() -> None:
     while _parts:
         function, copied = _parts.pop()
         register_jitable(**OPTIONS, forceinline=copied)(function)
-
-
-def interpreted() -> bool:
-    """Return whether compilation is switched off."""
-    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def code_folder(name: str, sources: Iterable[Path]) -> Path:

@@ -88,7 +88,7 @@ class Flow(_WithOwnKeys):
     def written(self) -> dict[str, Any]:
         """The keys that this entry sets, by their names in ``[traffic]`` and ``[transport]``."""
         known = type(self).model_fields.keys() - ENDS
-        values = {name: value for name, value in self if value is not None and name in known}
+        values = {name: value for name, value in vars(self).items() if value is not None and name in known}
         return {"source" if name == "law" else name: value for name, value in values.items()}
 
     @cached_property
@@ -103,9 +103,10 @@ class Flow(_WithOwnKeys):
         They follow the flow's value of that key; but a value written in the table goes before them.
         """
         differs: dict[str, Any] = {}
+        given = self.written
         for common in (traffic, transport):
             kind = type(common)
-            own = {name: value for name, value in self.written.items() if name in kind.model_fields}
+            own = {name: value for name, value in given.items() if name in kind.model_fields}
             if own:
                 written = {name: getattr(common, name) for name in common.model_fields_set}
                 table: Any = kind(**written | own)

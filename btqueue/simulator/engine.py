@@ -9,7 +9,6 @@ from btqueue.simulator.hosts import delay_line, medium
 from btqueue.simulator.hosts.forwarding import enter_port, leave_host
 from btqueue.simulator.hosts.host import next_output, on_retransmission_timer, receive_segment
 from btqueue.simulator.machinery.numba_cache import compiled, entry_point, outlined
-from btqueue.simulator.machinery.state_type import STATE_TYPE as STATE_TYPE  # compiled code needs its value
 from btqueue.simulator.machinery.timers import cancel, earliest, forget_earliest
 from btqueue.simulator.records import run
 from btqueue.simulator.records.conventions import NOTHING

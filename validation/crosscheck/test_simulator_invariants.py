@@ -163,7 +163,7 @@ sys.path.insert(0, sys.argv[1])
 from btqueue.scenario import Scenario
 from btqueue.simulator.engine import advance
 from whole_network import digest, play
-assert not hasattr(advance, "py_func"), "compiled"
+assert not hasattr(advance, "function"), "compiled"
 for tables in json.load(sys.stdin):
     print(digest(play(Scenario.from_dict(tables), 0.3, measured_from_s=0.15)))
 """

@@ -433,7 +433,7 @@ def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
     source = nagle.Source(traffic.message_bytes, rate, more_of(traffic, rate), flow.source == "periodic")
     slope = (most - least) / (full - traffic.message_bytes % full)
     times = [float(f"{time:.6e}") for time in (trip_s, slope, each_s, slope / most)]  # one solution
-    every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
+    every = flow.transport.ack_every_segments if flow.delays_received else 1
     path = nagle.Path(
         full_s=times[0],
         byte_s=times[1],
@@ -470,7 +470,7 @@ def captured(network: Network) -> tuple[set[int], list[str]]:
     loose = set()
     for flow in network.flows:
         visits = [visit for visit in flow.forth if visit.kind == "port"]
-        every = flow.transport.ack_every_segments if transport.delays_received(flow) else 1
+        every = flow.transport.ack_every_segments if flow.delays_received else 1
         if len(visits) != 1 or flow.window < 1.0 + every or flow.load < inf:
             continue
         port = network.ports[visits[0].index]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import ceil, gcd, inf, prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from btqueue.channel.error_rates import reply_error_rate
 from btqueue.channel.interference import spared_by_neighbour
 from btqueue.network.bounds import segments_of
 from btqueue.network.repetition import HARDLY_EVER, kinds_of
-from btqueue.network.stations import anchors
 from btqueue.network.stations.nagle import Cut, waits_for_all
 from btqueue.scenario.link import Link
 from btqueue.scenario.radio import Radio
@@ -33,6 +32,9 @@ from btqueue.scenario.recordings import read_arrivals, read_trace
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import FlowPlan, Hop, Topology, topology
 from btqueue.scenario.traits import Trait, radio_of, shares_segments, traits
+
+if TYPE_CHECKING:
+    from btqueue.network.stations import anchors  # functions import it that meet Bluetooth Low Energy
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -378,6 +380,12 @@ class Flow:
     soon_s: float = 0.0
     released: float = 0.0
     at_sender_s: float = 0.0
+
+    @property
+    def delays_received(self) -> bool:
+        """Whether acknowledgements wait for further segments, or a timer."""
+        delayed = self.protocol == "tcp" and self.transport.delayed_ack
+        return delayed and self.transport.ack_every_segments > 1 and self.transport.ack_delay_s > 0.0
 
     @property
     def pairs(self) -> float:
@@ -751,6 +759,8 @@ class _Builder:
 
     def _anchored(self, piconet: int, member: int) -> tuple[anchors.Station, int, int]:
         """Return a link of Bluetooth Low Energy with its wires down and up."""
+        from btqueue.network.stations import anchors
+
         if (piconet, member) not in self.anchored:
             here = self.plan.piconets[piconet]
             ends = here.central, here.members[member]
@@ -776,6 +786,8 @@ class _Builder:
 
     def _shades(self, flows: tuple[Flow, ...]) -> bool:
         """Let links miss events beside exchanges longer than reservations; return whether any link does."""
+        from btqueue.network.stations import anchors
+
         before, links, own = dict(self.anchored), self._stations(), defaultdict[int, list[Any]](list)
         for flow in flows:
             first = flow.forth[0].pdus
@@ -1044,6 +1056,8 @@ class _Builder:
 
     def _served_in_events(self, hop: Hop, sizes: Sequence[tuple[float, float]], beside: float) -> Visit:
         """Return the stop of segments at a link of Bluetooth Low Energy; `beside` bytes go the other way."""
+        from btqueue.network.stations import anchors
+
         up = hop.target == self.plan.piconets[hop.index].central
         member = self.plan.piconets[hop.index].members.index(hop.source if up else hop.target)
         station, *wires = self._anchored(hop.index, member)
@@ -1090,6 +1104,8 @@ class _Builder:
         one if that acknowledgement closes its event. A window has room for a share of the segments that are
         not acknowledged, and the rest waits at the sender.
         """
+        from btqueue.network.stations import anchors
+
         transport, (station, up) = own.transport, self._stations()[data.index]
         pdus, answer = anchors.pdus_of(self.scenario, [(size, 1.0)]), ack.pdus or anchors.NO_PDUS
         every = transport.ack_every_segments if transport.delayed_ack else 1

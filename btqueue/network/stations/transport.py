@@ -210,13 +210,6 @@ class Received(NamedTuple):
     behind: float
 
 
-def delays_received(flow: Flow) -> bool:
-    """Return whether the acknowledgements of a flow wait for further segments, or a timer."""
-    transport = flow.transport
-    delayed = flow.protocol == "tcp" and transport.delayed_ack
-    return delayed and transport.ack_every_segments > 1 and transport.ack_delay_s > 0.0
-
-
 def received(flow: Flow, rate: float, *, carried: bool) -> Received:
     """Return the acknowledgements that the receiver sends for the segments of a flow.
 
@@ -229,7 +222,7 @@ def received(flow: Flow, rate: float, *, carried: bool) -> Received:
         rate: rate of the segments (1/s).
         carried: whether the source, and not the window, decides on the rate.
     """
-    if not delays_received(flow) or flow.messages:
+    if not flow.delays_received or flow.messages:
         return Received(flow.acks, 0.0, 0.0, 0.0)
     every, delay = flow.transport.ack_every_segments, by_clock_s(flow)
     if flow.window < every or flow.short:  # a short segment waits for the acknowledgement before (Nagle)

@@ -23,13 +23,11 @@ from btqueue.simulator.records.connections import FROM_FILE, IBP, POISSON
 from btqueue.simulator.records.conventions import NEVER, SLOT, UNLIMITED
 
 
-def _leave_probabilities(rate, scv):
+@compiled
+def leave_probabilities(rate, scv):
     """Return (p, q) of the IBP with this rate (messages a slot) and squared coefficient of variation."""
     both = 2.0 * (1.0 - rate) / (scv + 1.0 - rate)
     return (1.0 - rate) * both, rate * both
-
-
-leave_probabilities = compiled(_leave_probabilities)
 
 
 def ibp_probabilities(rate: float, scv: float) -> tuple[float, float]:
@@ -37,7 +35,7 @@ def ibp_probabilities(rate: float, scv: float) -> tuple[float, float]:
 
     Both are probabilities when C2 >= (1 - r) |1 - 2r|, which follows from p <= 1 and q <= 1.
     """
-    p, q = _leave_probabilities(rate, scv)
+    p, q = leave_probabilities(rate, scv)
     return min(p, 1.0), min(q, 1.0)
 
 

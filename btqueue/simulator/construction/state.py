@@ -123,10 +123,10 @@ def modified_at(name: str) -> int:
 @lru_cache(maxsize=2)
 def keep(scenario: Scenario, files: tuple[tuple[str, int], ...]) -> EmptyNetwork:
     """Build the network of a scenario once."""
-    require_simulated(scenario)
     collects = gc.isenabled()
     gc.disable()  # many new rows, none of them garbage, would be looked through again and again
     try:
+        require_simulated(scenario)
         structure, numbers, tables = numbers_of(scenario)
         return Skeleton.of(structure).network(numbers, tables)
     finally:

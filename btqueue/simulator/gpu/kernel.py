@@ -9,23 +9,27 @@ this process, and the kernel gets `State` values instead of addresses.
 
 import operator
 import warnings
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
+from inspect import isfunction
 from typing import Any
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba import NumbaPerformanceWarning, types
 from numba import cuda as numba_cuda
 
-from btqueue.simulator.engine import advance
-from btqueue.simulator.machinery.inside_numba import separate_roundings
-from btqueue.simulator.machinery.numba_cache import cached_in_folder, settings
+from btqueue.simulator import engine
+from btqueue.simulator.machinery.code_cache import code_folder
+from btqueue.simulator.machinery.inside_numba import for_numba, known, separate_roundings
 from btqueue.simulator.machinery.state_type import STATE_TYPE
 from btqueue.simulator.records.arrays import FIELDS, WORDS, Packed, State
 
 cuda: Any = numba_cuda
+settings: Any = numba.config
+"""numba's settings, whose names appear only at run time."""
 SIMULATED = bool(settings.ENABLE_CUDASIM)
 """Whether numba plays the GPU itself, in Python."""
 THREADS_A_BLOCK = 1
@@ -46,6 +50,8 @@ def address_of_state(_context: Any, tables: types.Type, _replication: types.Type
 
 state_of: Any
 """The function of the kernel that finds the state of a replication among all."""
+advance: Any = engine.advance
+"""The event loop, as the kernel calls it."""
 if SIMULATED:
     state_of = operator.getitem
 else:
@@ -66,9 +72,28 @@ def kernel() -> Any:
     """Return the kernel; the first launch compiles it (minutes), later processes find it on disk."""
     if SIMULATED:
         return cuda.jit(advance_all)
-    # without optimisation at link time, which would merge roundings again
-    with cached_in_folder():
+    global advance
+    advance = for_numba(engine.advance)
+    before = settings.CACHE_DIR
+    settings.CACHE_DIR = str(code_folder())  # numba reads it when a function is decorated
+    try:  # without optimisation at link time, which would merge roundings again
         return cuda.jit(advance_all, lto=False, cache=True)
+    finally:
+        settings.CACHE_DIR = before
+
+
+@contextmanager
+def dispatchers_named() -> Iterator[None]:
+    """While the block runs, the modules of parts name dispatchers: numba-cuda knows no other functions."""
+    modules = {id(part.__globals__): part.__globals__ for part in known}.values()
+    plain = [{name: one for name, one in names.items() if isfunction(one)} for names in modules]
+    for names, functions in zip(modules, plain, strict=True):
+        names.update({name: known.get(one, one) for name, one in functions.items()})
+    try:
+        yield
+    finally:
+        for names, functions in zip(modules, plain, strict=True):
+            names.update(functions)
 
 
 def send(packed: Packed) -> tuple[Packed, Any]:
@@ -91,9 +116,14 @@ def launch(tables: Sequence[Any], until: int) -> np.ndarray:
     """Play all replications up to `until` (ns); return the results of `advance`, shape (replications,)."""
     answers = cuda.to_device(np.zeros(len(tables), np.int64))
     states = tables if SIMULATED else cuda.to_device(np.concatenate(tables))
-    with nullcontext() if SIMULATED else separate_roundings(), warnings.catch_warnings():
+    play = kernel()
+    with ExitStack() as block:
+        block.enter_context(warnings.catch_warnings())
+        if not SIMULATED:
+            block.enter_context(separate_roundings())
+            block.enter_context(dispatchers_named())
         # numba warns that few threads use little of the GPU; there are as many as replications
         warnings.simplefilter("ignore", NumbaPerformanceWarning)
         blocks = -(-len(tables) // THREADS_A_BLOCK)
-        kernel()[blocks, THREADS_A_BLOCK](states, until, answers)
+        play[blocks, THREADS_A_BLOCK](states, until, answers)
     return answers.copy_to_host()

@@ -1,74 +1,119 @@
-"""Compile the simulator's functions with numba, from a cache that notices every change of source."""
+"""The simulator's functions as machine code: compiled by numba once, kept, loaded and called without numba.
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+numba takes as long to import as everything else that a simulation needs. Besides, its disk cache does not
+look at the functions that a kept function calls. Here LLVM alone loads the code, from the folder that
+`code_cache` names after all the simulator's sources.
+"""
+
+import hashlib
+import threading
+from collections.abc import Callable
+from ctypes import CFUNCTYPE, c_int64
+from functools import cache, update_wrapper
 from typing import Any, TypeVar, cast
 
-import numba
 import numpy as np
 
-from btqueue.simulator.machinery import inside_numba as internals
-from btqueue.simulator.machinery.code_cache import code_folder
-
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
-"""Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without
-numba's run-time memory management nothing can be allocated in the event loop, and passing the state from
-function to function costs no reference counts; together with inlining this made the loop thirty times
-faster."""
-
+from btqueue.caches import interpreted, keep, say_once
+from btqueue.simulator.machinery.code_cache import code_file
+from btqueue.simulator.records.arrays import State
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-settings: Any = vars(numba)["config"]
-"""numba's settings, whose names appear only at run time."""
+parts: list[tuple[Callable[..., Any], bool]] = []
+"""Functions that numba has not been told of yet, and whether they are copied into their callers."""
+_one_thread = threading.Lock()
+"""Held while code is compiled or loaded."""
+FAILED = -(2**63)
+"""What machine code returns that has raised an exception."""
+DIGEST = hashlib.sha256
+DIGEST_BYTES = DIGEST().digest_size
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function that is copied into the compiled functions that call it; nothing is kept on disk.
-
-    Under `NUMBA_DISABLE_JIT=1` the function stays plain Python.
-    """
-    return part(function, forceinline=True)
+    """Let compiled functions copy this one into themselves; for Python it stays a plain function."""
+    parts.append((function, True))
+    return function
 
 
 def outlined(function: Function) -> Function:
-    """Compile a function that is called from compiled code, not copied into it.
+    """Let compiled functions call this one, not copy it; for Python it stays a plain function.
 
     For large functions and rare ones: they are compiled once and keep the event loop small.
     """
-    return part(function, forceinline=False)
-
-
-def part(function: Function, *, forceinline: bool) -> Function:
-    """Compile a function for other compiled functions only."""
-    options = {"forceinline": forceinline, "pipeline_class": internals.PartCompiler}
-    dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
-    if dispatcher is not function:  # it is with compilation switched off
-        internals.only_for_compiled_code(dispatcher)
-    return cast(Function, dispatcher)
+    parts.append((function, False))
+    return function
 
 
 def entry_point(function: Function) -> Function:
-    """Compile a function that Python calls: releases the GIL, machine code kept in `code_folder()`."""
-    dispatcher: Any = numba.njit(**OPTIONS, nogil=True, pipeline_class=internals.WholeCompiler)(function)
-    if dispatcher is function:  # compilation is switched off, and NumPy warns of random numbers
+    """Compile a function that Python calls; under `NUMBA_DISABLE_JIT=1` it stays plain Python."""
+    if interpreted():  # and NumPy warns of random numbers
         return np.errstate(over="ignore")(function)
-    if code_folder().is_dir():
-        with cached_in_folder():
-            internals.keep_code(dispatcher)
-    return cast(Function, dispatcher)
+    return cast(Function, EntryPoint(function))
 
 
-@contextmanager
-def cached_in_folder() -> Iterator[None]:
-    """While the block runs, numba keeps the code of decorated functions in `code_folder()`.
+class EntryPoint:
+    """A function that Python calls as machine code, which runs without the GIL and is kept in a cache folder.
 
-    numba reads its cache folder when a function is decorated, so the setting is changed only while the block
-    runs, and a user's configuration stays as it was.
+    Arguments are states, whole numbers and arrays of numbers; there is machine code for each kind of
+    arguments. The result is a whole number, 0 in the place of None.
     """
-    before = settings.CACHE_DIR
-    settings.CACHE_DIR = str(code_folder())
-    try:
-        yield
-    finally:
-        settings.CACHE_DIR = before
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Keep the function; code is loaded or compiled by the first call."""
+        self.function, self._programs = function, dict[tuple, Callable[..., int]]()
+        update_wrapper(self, function)
+
+    def __call__(self, *arguments: Any) -> int:
+        """Call the machine code."""
+        kinds, words = zip(*map(passed, arguments), strict=True)
+        program = self._programs.get(kinds)
+        if program is None:
+            with _one_thread:
+                program = self._programs[kinds] = self._loaded(kinds, arguments)
+        result = program(*words)
+        assert result != FAILED, "compiled code raises nothing"
+        return result
+
+    def _loaded(self, kinds: tuple, arguments: tuple) -> Callable[..., int]:
+        file = code_file(f"{self.function.__module__}.{self.function.__qualname__}", str(kinds))
+        kept = file.read_bytes() if file.is_file() else b""
+        code = kept[DIGEST_BYTES:]
+        if kept[:DIGEST_BYTES] != DIGEST(code).digest():
+            if file.is_file():
+                say_once(f"the compiled code in {file} is damaged and is made again")
+            from btqueue.simulator.machinery.inside_numba import machine_code
+
+            code = machine_code(self, arguments, file.stem)
+            keep(file, DIGEST(code).digest() + code)
+        return CFUNCTYPE(c_int64, *[c_int64] * len(arguments))(address_of(file.stem, code))
+
+
+def passed(argument: Any) -> tuple[Any, int]:
+    """Return the kind of an argument, and the word that machine code gets: a number, or where it lies."""
+    if isinstance(argument, State):
+        return "State", argument.address
+    if isinstance(argument, np.ndarray):
+        return (argument.dtype.char, argument.ndim, argument.flags.c_contiguous), id(argument)
+    return "int", int(argument)
+
+
+def address_of(name: str, code: bytes) -> int:
+    """Return the address of a function of object code, which stays in memory while the process lasts."""
+    import llvmlite.binding as llvm
+
+    engine = llvm_engine()
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine.get_function_address(name)
+
+
+@cache
+def llvm_engine() -> Any:
+    """Return the part of LLVM that loads object code."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(jit=True)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

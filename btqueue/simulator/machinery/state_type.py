@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import extending, types
 
 from btqueue.simulator.machinery import inside_numba as internals
-from btqueue.simulator.records.arrays import FIELDS, WORDS, State
+from btqueue.simulator.records.arrays import FIELDS, WORDS
 
 WORD = ir.IntType(64)
 
@@ -52,11 +52,6 @@ ARRAY_TYPES = {field: ArrayOfState(field) for field in FIELDS}
 # ------------------------------------------------------------------------------- values of the two types
 
 
-@extending.typeof_impl.register(State)
-def _typeof_state(value: State, context: object) -> StateType:
-    return STATE_TYPE
-
-
 @extending.register_model(StateType)
 @extending.register_model(ArrayOfState)
 class TableModel(extending.models.PrimitiveModel):
@@ -65,23 +60,6 @@ class TableModel(extending.models.PrimitiveModel):
     def __init__(self, dmm: object, fe_type: types.Type) -> None:
         """Tell numba the representation of a value of the type."""
         super().__init__(dmm, fe_type, WORD.as_pointer())
-
-
-@extending.unbox(StateType)
-def _unbox_state(typ: StateType, obj: object, c) -> extending.NativeValue:
-    """Take the table, which the state keeps: it lasts as long as the call."""
-    table = c.pyapi.object_getattr_string(obj, "addresses")
-    failed = internals.cgutils.is_null(c.builder, table)
-    pointer = internals.cgutils.alloca_once_value(c.builder, ir.Constant(WORD.as_pointer(), None))
-    with c.builder.if_then(c.builder.not_(failed)):
-        array_type = types.Array(types.int64, 1, "C")
-        native = c.context.make_helper(c.builder, array_type, c.unbox(array_type, table).value)
-        c.builder.store(native.data, pointer)
-
-    def release() -> None:
-        c.pyapi.decref(table)
-
-    return extending.NativeValue(c.builder.load(pointer), is_error=failed, cleanup=release)
 
 
 # --------------------------------------------------------------------------------- sim.ports, len

@@ -58,19 +58,22 @@ FIELDS: dict[str, tuple[np.dtype, int]] = {
     "backlogs": (connections.backlog_dtype, 1),
     "patterns": (INTEGER, 1),
     "schedules": (INTEGER, 1),
+    "sessions": (connections.session_dtype, 1),
+    "looks": (INTEGER, 1),
+    "log": (run.log_dtype, 1),
+    # zeros before the first event
     "out_of_order": (BYTE, 2),
     "scoreboard": (BYTE, 2),
     "sent_at": (INTEGER, 2),
     "starts": (INTEGER, 2),
-    "sessions": (connections.session_dtype, 1),
     "rtt_histogram": (INTEGER, 2),
     "delay_histogram": (INTEGER, 2),
-    "looks": (INTEGER, 1),
-    "log": (run.log_dtype, 1),
 }
 """Type of the entries and number of dimensions of each array of a `State`."""
 COUNTED = tuple(FIELDS)[:9]
 """The arrays that counts and metrics are read from."""
+ZEROS = tuple(FIELDS)[-6:]
+"""The arrays that hold zeros before the first event, three quarters of a network's memory."""
 
 
 @cache
@@ -117,8 +120,10 @@ class Packed(NamedTuple):
     table: np.ndarray
 
     def copy(self) -> Packed:
-        """Return a copy with the same table."""
-        return self._replace(block=self.block.copy())
+        """Return a copy, with zeros in the place of `ZEROS`."""
+        block, end = np.zeros(len(self.block), np.uint8), self.table[PLACES[ZEROS[0]], 0]
+        block[:end] = self.block[:end]
+        return self._replace(block=block)
 
     def written(self, arrays: Mapping[str, np.ndarray]) -> Packed:
         """Write arrays of the same shapes in the place of some and return self.
@@ -177,6 +182,11 @@ class State:
         for name, array in self.apart.items():
             table[PLACES[name], : 1 + array.ndim] = array.ctypes.data, *array.shape
         return table.ravel()
+
+    @cached_property
+    def address(self) -> int:
+        """The address of `addresses`, which compiled code gets."""
+        return self.addresses.ctypes.data
 
     def length(self, name: str) -> int:
         """Return the length of an array, of which no view is made."""

@@ -23,6 +23,7 @@ RULES = {
 """How each rule can be broken, for the number of a flow, queue or piconet and both sides of the rule."""
 
 
+@compiled
 def packets_lost(flow: np.recarray) -> np.ndarray:
     """Return the packets of each flow that were lost, by every cause."""
     return (
@@ -33,9 +34,6 @@ def packets_lost(flow: np.recarray) -> np.ndarray:
         + flow.given_up
         + flow.lost_outside
     )
-
-
-lost_of = compiled(packets_lost)
 
 
 class InvariantViolated(RuntimeError):
@@ -106,7 +104,7 @@ def settle_and_check(sim, packets, sojourn, segments, messages, waiting, broken)
     walk(sim, packets, sojourn, segments, messages)
     for index in range(len(sim.flow_statistics)):
         flow = sim.flow_statistics[index]
-        inside = flow.packets_delivered + lost_of(flow) + packets[index]
+        inside = flow.packets_delivered + packets_lost(flow) + packets[index]
         require(broken, FLOW, index, flow.inside_at_start + flow.packets_sent, inside)
     in_queues = 0
     for index in range(len(sim.queues)):

@@ -1,6 +1,6 @@
 """The cache of compiled code: any change of any source has to start an empty one."""
 
-import os
+import re
 import shutil
 import sys
 
@@ -37,13 +37,17 @@ def test_another_python_has_another_folder(monkeypatch):
     assert code_cache.source_digest() != before
 
 
-def test_another_installation_has_another_folder(tmp_path, monkeypatch):
-    """The first command after an installation counted the time of compiling as time of simulating."""
-    monkeypatch.setenv("BTQUEUE_CACHE_DIR", str(tmp_path))
-    folders = [code_cache.code_folder()]
-    copy = shutil.copytree(code_cache.SOURCES, tmp_path / "elsewhere" / "simulator")
-    monkeypatch.setattr(code_cache, "SOURCES", copy)
-    folders.append(code_cache.code_folder())
-    os.utime(copy / "engine.py", (1.0, 1.0))
-    folders.append(code_cache.code_folder())
-    assert len({folder.name for folder in folders}) == 3 and code_cache.code_folder() == folders[2]
+def test_another_processor_has_another_file(monkeypatch):
+    """Its machine code may have instructions that this one does not know."""
+    file = code_cache.code_file("advance", "int")
+    assert code_cache.code_file("advance", "int") == file != code_cache.code_file("advance", "State")
+    monkeypatch.setattr("llvmlite.binding.get_host_cpu_name", lambda: "pentium")
+    assert code_cache.code_file("advance", "int") != file
+
+
+def test_nothing_is_compiled_in_from_a_file_without_a_digest():
+    for source in code_cache.SOURCES.rglob("*.py"):
+        text = source.read_text()
+        if re.search(r"numba_cache import .*(compiled|outlined|entry_point)", text):
+            others = set(re.findall(r"^from btqueue\.(?!simulator)([\w.]+) import", text, re.MULTILINE))
+            assert others <= {"scenario.transport"}, source
