@@ -139,6 +139,13 @@ class StandIn(ModuleType):
 
 
 @pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Return an empty folder, the working directory of the test."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an empty folder in which answers and claims are kept; compiled code stays where it is."""
     folder = tmp_path_factory.mktemp("kept")

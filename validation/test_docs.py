@@ -84,13 +84,12 @@ DEAR = [page for page in WITH_EXAMPLES if any(words in page.read_text("utf-8") f
         *(pytest.param(page, True, marks=pytest.mark.long, id=f"{named(page)} as printed") for page in DEAR),
     ],
 )
-def test_the_examples_of_a_page_run_in_order(page, as_printed, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_examples_of_a_page_run_in_order(page, as_printed, here, monkeypatch):
     if not as_printed:  # no processes for a few points
         monkeypatch.setattr(many_points, "available_cores", lambda: 1)
         monkeypatch.setattr(many_points, "ALONE_S", 1e6)
     for linked in re.findall(r"\]\(([^)\s]+/data/[^)\s]+)\)", page.read_text("utf-8")):
-        shutil.copy(page.parent / linked, tmp_path)
+        shutil.copy(page.parent / linked, here)
     namespace: dict = {}
     for language, text in blocks(page):
         if language == "python":
@@ -101,7 +100,7 @@ def test_the_examples_of_a_page_run_in_order(page, as_printed, tmp_path, monkeyp
         elif language == "toml":
             named_in_it = re.match(r"# (\S+\.toml)\n", text)
             file = named_in_it[1] if named_in_it else "example.toml"
-            (tmp_path / file).write_text(text, "utf-8")
+            (here / file).write_text(text, "utf-8")
             sets = ["--set", "run.duration_s=5", "--set", "run.warmup_s=1", "--set", "run.replications=2"]
             run_command(shlex.join(["btqueue", "simulate", file, *sets]))
 
@@ -177,8 +176,7 @@ SHORT = "--set run.duration_s=5 --set run.warmup_s=1 --set run.replications=2"
         f"simulate suliman-2005/round-trips {SHORT} --pcap run.pcap",
     ],
 )
-def test_json_results_keep_to_their_schema(line, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_json_results_keep_to_their_schema(line, here):
     printed = run(*shlex.split(line), "--json")
     found = generator.Results.model_validate_json(printed.stdout)
     sides = [side for side in (found.solve, found.simulate) if side is not None]

@@ -59,26 +59,6 @@ def test_header_and_access_code_check_values() -> None:
     assert float(reply_error_rate(1e-2)) == pytest.approx(both, rel=1e-12)
 
 
-@pytest.mark.parametrize(("name", "success"), [("DM1", 0.85193), ("DH1", 0.08922)])
-def test_packets_drawn_bit_by_bit(name: str, success: float) -> None:
-    """Independent of every formula: draw the bit errors of 4e5 packets and decode them."""
-    packet, n, ber = packet_type(name), 40_000, 1e-2
-    rng = np.random.default_rng(20060801)
-    received = 0
-    for _ in range(10):
-        sync = (rng.random((n, 64)) < ber).sum(axis=1) <= 7
-        header = ((rng.random((n, 18, 3)) < ber).sum(axis=2) <= 1).all(axis=1)
-        if packet.coded:
-            body = ((rng.random((n, packet.body_fec_blocks, 15)) < ber).sum(axis=2) <= 1).all(axis=1)
-        else:
-            body = ~(rng.random((n, packet.body_bits)) < ber).any(axis=1)
-        received += int((sync & header & body).sum())
-    exact = 1 - float(on_air_error_rate(packet, ber))
-    standard_error = math.sqrt(exact * (1 - exact) / (10 * n))
-    assert abs(received / (10 * n) - exact) < 4 * standard_error
-    assert abs(success - exact) < 4 * standard_error  # an earlier simulation of the same size
-
-
 def test_tiny_error_rates_keep_their_digits() -> None:
     ber = 1e-18
     assert float(uncoded_error_rate(2712, ber)) == pytest.approx(2712e-18, rel=1e-14)

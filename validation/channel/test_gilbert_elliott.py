@@ -1,5 +1,6 @@
 """The two-state channel: its law, and exact success of packets and trains on it."""
 
+from itertools import product
 from typing import Any, get_args
 
 import numpy as np
@@ -102,74 +103,34 @@ def test_bad_options_are_named(wrong: dict[str, Any], named: str) -> None:
         train_success(HIGH, **arguments)
 
 
-def test_train_agrees_with_sojourns_drawn_one_by_one() -> None:
-    """Draw the sojourns, look up the state at the end of each packet, compare with the matrices."""
-    channel = TwoStateChannel(ber_good=1e-5, ber_bad=2e-3, good_s=0.02, bad_s=0.005)
-    rng = np.random.default_rng(7)
-    n_runs, n_sojourns = 20_000, 40
-    first_bad = rng.random(n_runs) > channel.stationary[0]
-    state = (np.arange(n_sojourns) + first_bad[:, None]) % 2
-    ends = np.cumsum(rng.exponential(np.where(state == 1, channel.bad_s, channel.good_s)), axis=1)
-
-    log_success, now = np.zeros(n_runs), 0.0
-    for packet in DATA:
-        end = now + packet.slots * SLOT_S
-        seen = np.take_along_axis(state, (ends < end).sum(axis=1)[:, None], axis=1)[:, 0]
-        log_success += packet.payload_bits * np.log1p(-channel.bers[seen])
-        now += (packet.slots + 1) * SLOT_S
-    assert np.all(ends[:, -1] > now)
-    success = np.exp(log_success)
-    standard_error = success.std() / np.sqrt(n_runs)
-    exact = train_success(channel, DATA)
-    assert abs(success.mean() - exact) < 4 * standard_error
-    assert abs(exact - train_success(channel, DATA, observation="published")) > 20 * standard_error
-
-
-@pytest.mark.parametrize("observation", OBSERVATIONS)
-@pytest.mark.parametrize("bits", CONVENTIONS)
-@pytest.mark.parametrize("packet", PACKET_TYPES.values(), ids=lambda p: p.name)
-def test_equal_states_are_independent_errors(
-    packet: PacketType, bits: Bits, observation: Observation
-) -> None:
-    channel = TwoStateChannel(ber_good=2e-4, ber_bad=2e-4, good_s=0.3, bad_s=0.1)
-    expected = 1 - float(packet_error_rate(packet, 2e-4, bits=bits))
-    found = train_success(channel, [packet], observation=observation, bits=bits)
-    assert found == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize("observation", OBSERVATIONS)
-def test_long_gaps_make_packets_independent(observation: Observation) -> None:
-    alone = np.prod([train_success(HIGH, [packet], observation=observation) for packet in DATA])
-    assert train_success(HIGH, DATA, gap_s=60.0, observation=observation) == pytest.approx(alone, rel=1e-12)
-
-
-def test_published_formula_is_the_limit_of_a_fast_channel() -> None:
-    fast = TwoStateChannel(ber_good=6.8979e-5, ber_bad=1.263e-3, good_s=4.375e-9, bad_s=0.558e-9)
-    published = train_success(HIGH, DATA, observation="published")
-    assert train_success(fast, DATA) == pytest.approx(published, rel=1e-12)
-
-
 @given(
     channels,
-    st.lists(packets, min_size=1, max_size=5),
+    st.lists(packets, min_size=1, max_size=4),
+    st.none() | st.floats(0, 60) | st.lists(st.floats(0, 0.2), min_size=3, max_size=3),
+    st.integers(1, 3),
     st.sampled_from(OBSERVATIONS),
     st.sampled_from(CONVENTIONS),
 )
-def test_success_is_a_probability_that_falls_with_every_packet(
-    channel: TwoStateChannel, train: list[PacketType], observation: Observation, bits: Bits
+def test_success_is_the_sum_over_all_the_states_in_which_packets_end(
+    channel: TwoStateChannel,
+    train: list[PacketType],
+    gap_s: float | list[float] | None,
+    hops: int,
+    observation: Observation,
+    bits: Bits,
 ) -> None:
-    success = train_success(channel, train, observation=observation, bits=bits)
-    longer = train_success(channel, [*train, DH3], observation=observation, bits=bits)
-    assert 0.0 <= longer <= success + 1e-12 <= 1.0 + 2e-12
-
-
-@given(channels, st.floats(0, 0.2), st.floats(0, 0.2))
-def test_equal_packets_close_together_succeed_together(
-    channel: TwoStateChannel, first: float, second: float
-) -> None:
-    """The state is positively correlated in time: two equal packets do better the closer they are."""
-    near, far = sorted((first, second))
-    pair = (DH3, DH3)
-    assert train_success(channel, pair, gap_s=near) >= train_success(channel, pair, gap_s=far) - 1e-12
-    independent = train_success(channel, pair, observation="published")
-    assert train_success(channel, pair, gap_s=far) >= independent - 1e-12
+    gaps = np.broadcast_to(SLOT_S if gap_s is None else gap_s, 3)[: len(train) - 1]
+    generator = np.array([[-1, 1], [1, -1]]) / [[channel.good_s], [channel.bad_s]]
+    moves = [
+        np.tile(channel.stationary, (2, 1)) if observation == "published" else expm(generator * time_s)
+        for time_s in np.append(0, gaps) + [packet.slots * SLOT_S for packet in train]
+    ]
+    received = [1 - packet_error_rate(packet, channel.bers, bits=bits) for packet in train]
+    expected = 0.0
+    for first, *states in product(range(2), repeat=1 + len(train)):
+        steps = zip(moves, received, [first, *states], states, strict=False)
+        expected += channel.stationary[first] * np.prod([m[i, j] * r[j] for m, r, i, j in steps])
+    options: dict[str, Any] = {"hops": hops, "observation": observation, "bits": bits}
+    if gap_s is not None:
+        options["gap_s"] = gap_s if isinstance(gap_s, float) else gap_s[: len(train) - 1]
+    assert train_success(channel, train, **options) == pytest.approx(expected**hops, rel=1e-9, abs=1e-14)

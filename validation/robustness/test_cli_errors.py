@@ -81,12 +81,9 @@ BAD_INPUT = [
 
 
 @pytest.mark.parametrize(("line", "words"), BAD_INPUT)
-def test_bad_input_is_exit_2_with_a_message_before_anything_is_computed(
-    engines, tmp_path, monkeypatch, line, words
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "theirs.csv").write_text("metric,value\nrtt_s,0.2\n", "utf-8")
-    (tmp_path / "folder.nc").mkdir()
+def test_bad_input_is_exit_2_with_a_message_before_anything_is_computed(engines, here, line, words):
+    (here / "theirs.csv").write_text("metric,value\nrtt_s,0.2\n", "utf-8")
+    (here / "folder.nc").mkdir()
     engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
     message = failure(*shlex.split(line))
     assert all(word in message for word in words.split(" | ")), message
@@ -102,9 +99,8 @@ def test_bad_input_is_exit_2_with_a_message_before_anything_is_computed(
     ],
 )
 def test_a_missing_package_is_named_with_the_line_that_installs_it(
-    engines, tmp_path, monkeypatch, package, line, extra
+    engines, here, monkeypatch, package, line, extra
 ):
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
     message = failure(*shlex.split(line))
     assert f"pip install 'btqueue[{extra}]'" in message and package in message

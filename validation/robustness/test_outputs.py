@@ -169,9 +169,8 @@ def state_of(folder: Path) -> dict[str, tuple[int, int, int]]:
 
 @pytest.mark.parametrize("there", ["file", "link", "dangling link", "link --force", "pipe --force"])
 @pytest.mark.parametrize("option", WRITING)
-def test_what_is_there_is_not_replaced_and_nothing_is_computed(engines, tmp_path, monkeypatch, option, there):
+def test_what_is_there_is_not_replaced_and_nothing_is_computed(engines, here, option, there):
     """Without --force nothing is, and with it a regular file alone."""
-    monkeypatch.chdir(tmp_path)
     engines.network.solve = engines.simulator.simulate = None  # a call would be a TypeError
     Path("theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
     place = place_of(option)
@@ -184,11 +183,11 @@ def test_what_is_there_is_not_replaced_and_nothing_is_computed(engines, tmp_path
         os.mkfifo(place)
     else:
         place.symlink_to("mine" if there == "link" else "nowhere")
-    before = state_of(tmp_path)
+    before = state_of(here)
     message = failure(*WRITING[option], *(f"--{word}" for word in force))
     said = ["--force", "left as it is"] if there == "file" else ["which is not replaced"]
     assert place.name in message and any(words in message for words in said)  # a sweep's may be damaged
-    assert state_of(tmp_path) == before
+    assert state_of(here) == before
     assert Path("mine" if there != "file" else place).read_text() == "mine"
 
 
@@ -196,8 +195,7 @@ QUICKLY = [option for option in WRITING if option.split()[0] in ("solve", "compa
 
 
 @pytest.mark.parametrize("option", [*QUICKLY, "simulate --out"])
-def test_force_replaces_a_file(engines, tmp_path, monkeypatch, option):
-    monkeypatch.chdir(tmp_path)
+def test_force_replaces_a_file(engines, here, option):
     place = place_of(option)
     place.write_text("mine")
     run(*WRITING[option], "--force")
@@ -231,10 +229,7 @@ SWEEP = ["sweep", NAME, "--over", "polling.limit=1..3", "--no-check"]
 
 
 @pytest.mark.parametrize("name", ["x.nc", "x.csv"])
-def test_an_interrupted_sweep_goes_on_without_force_and_spares_a_file_of_others(
-    engines, tmp_path, monkeypatch, name
-):
-    monkeypatch.chdir(tmp_path)
+def test_an_interrupted_sweep_goes_on_without_force_and_spares_a_file_of_others(engines, here, name):
     solve, calls = engines.network.solve, []
 
     def interrupted(scenario):
@@ -273,22 +268,18 @@ THEIRS = {
 @pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("name", ["x.nc", "x.csv"])
 @pytest.mark.parametrize("words", THEIRS)
-def test_what_has_the_name_of_a_journal_and_is_none_is_left_alone(
-    engines, tmp_path, monkeypatch, words, name, force
-):
-    monkeypatch.chdir(tmp_path)
+def test_what_has_the_name_of_a_journal_and_is_none_is_left_alone(engines, here, words, name, force):
     engines.network.solve = None  # nothing may be computed
-    (tmp_path / "mine").write_text("mine")
-    THEIRS[words](tmp_path / f"{name}.partial")
-    before = state_of(tmp_path)
+    (here / "mine").write_text("mine")
+    THEIRS[words](here / f"{name}.partial")
+    before = state_of(here)
     message = failure(*SWEEP, "--out", name, *force)
-    for told in (f"--out {tmp_path}/{name}.partial: ", words, "left as it is", "move the file away"):
+    for told in (f"--out {here}/{name}.partial: ", words, "left as it is", "move the file away"):
         assert told in message
-    assert state_of(tmp_path) == before
+    assert state_of(here) == before
 
 
-def test_force_begins_a_sweep_anew_in_place_of_another_one(engines, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_force_begins_a_sweep_anew_in_place_of_another_one(engines, here):
     run(*SWEEP, "--out", "x.nc")
     other = ["sweep", NAME, "--over", "polling.limit=1..4", "--out", "x.nc"]
     message = failure(*other)
@@ -299,8 +290,7 @@ def test_force_begins_a_sweep_anew_in_place_of_another_one(engines, tmp_path, mo
     assert read_sweep("x.nc").sizes["polling.limit"] == 4
 
 
-def test_a_sweep_killed_before_its_journal_was_removed_is_complete(engines, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_sweep_killed_before_its_journal_was_removed_is_complete(engines, here, monkeypatch):
     with monkeypatch.context() as killed:
         killed.setattr("btqueue.study.sweep_store.Journal.remove", lambda journal: None)
         run(*SWEEP, "--out", "x.csv")
@@ -318,11 +308,8 @@ def test_a_sweep_killed_before_its_journal_was_removed_is_complete(engines, tmp_
     [o for o in WRITING if o.split()[0] in ("solve", "compare", "dimension", "check")]
     + ["simulate --out", "sweep --plot"],
 )
-def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(
-    engines, tmp_path, monkeypatch, option, as_json
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
+def test_on_a_full_disk_the_answer_is_printed_and_then_the_message(engines, here, option, as_json):
+    (here / "theirs.csv").write_text("metric,value\ngoodput_kbps,100\n")
     place = place_of(option)
     place.write_text("older")
     with full_disk(64):

@@ -39,10 +39,9 @@ def test_the_working_directory_leaves_the_search_path(tmp_path, monkeypatch):
     assert without_working_directory(entries) == [str(library), str(here / "lib")]
 
 
-def test_the_package_is_found_where_it_lies_in_the_working_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(search_path, "PACKAGE_HOME", str(tmp_path))
-    assert without_working_directory(["", str(tmp_path), "/library"]) == ["/library", str(tmp_path)]
+def test_the_package_is_found_where_it_lies_in_the_working_directory(here, monkeypatch):
+    monkeypatch.setattr(search_path, "PACKAGE_HOME", str(here))
+    assert without_working_directory(["", str(here), "/library"]) == ["/library", str(here)]
 
 
 def test_a_working_directory_that_was_deleted_is_nowhere(tmp_path, monkeypatch):
@@ -54,9 +53,8 @@ def test_a_working_directory_that_was_deleted_is_nowhere(tmp_path, monkeypatch):
     assert without_working_directory(["", "/library"]) == ["/library"]
 
 
-def test_a_worker_is_given_a_search_path_without_the_working_directory(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", ["", str(tmp_path), *sys.path])
+def test_a_worker_is_given_a_search_path_without_the_working_directory(here, monkeypatch):
+    monkeypatch.setattr(sys, "path", ["", str(here), *sys.path])
     given = environment()
-    assert not {"", str(tmp_path)} & set(given["PYTHONPATH"].split(os.pathsep))
+    assert not {"", str(here)} & set(given["PYTHONPATH"].split(os.pathsep))
     assert given["PYTHONSAFEPATH"] == "1"

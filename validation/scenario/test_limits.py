@@ -225,10 +225,9 @@ def test_skipped_events_are_the_limit_of_a_download_only_where_the_peripheral_se
 
 def test_no_station_is_next_where_a_window_binds_before_it():
     """A window of 44 segments carries 8.6 Mbit/s in 60 ms; the wire of 20 Mbit/s cannot be next, 4 can."""
-    wired = WLAN["network"] | {"flows": [{"from": "host", "to": "a", "law": "greedy"}]}
     for rate, expected in ((20_000.0, None), (4_000.0, "lan")):
         link = {"name": "lan", "from": "host", "to": "ap", "rate_kbps": rate, "delay_s": 0.03}
-        network = wired | {"outside_links": [link]}
+        network = ONE | {"outside_links": [link]}
         found = simulate(Scenario.from_dict({"network": network, "run": ALONE.to_dict()["run"]}))
         (limit,) = found.attrs["limited_by"]
         assert limit["kind"] == "slots"

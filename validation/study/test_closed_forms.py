@@ -254,7 +254,7 @@ TWINS = {
     "attempts": Twin(LINK, lambda: link_attempts(0.9, 0.3, 0.8), TIGHT),
     "delivered within R attempts": Twin({"h": 0.9, "s": 0.3, "R": 6}, lambda: within(0.9, 0.3, 6), TIGHT),
     "send rate, square-root law": Twin(
-        {"p": 0.05, "b": 1.0, "RTT": 0.1}, lambda: math.sqrt(3 / (2 * 0.05)) / 0.1, TIGHT
+        {"p": 0.05, "b": 2.0, "RTT": 0.1}, lambda: math.sqrt(3 / (2 * 2 * 0.05)) / 0.1, TIGHT
     ),
     "send rate, PFTK short": Twin(TCP, lambda: pftk_short(*TCP.values()), TIGHT),
     "send rate, PFTK": Twin(TCP, lambda: pftk(*TCP.values()), TIGHT),

@@ -2,7 +2,6 @@
 
 from functools import cache
 
-import numpy as np
 import pytest
 from wires import LARGE_WINDOW
 
@@ -28,8 +27,8 @@ def law(name, *symbols):
     return closed_forms()[f"send rate, {name}"].function(*symbols)
 
 
-def square_root_rate(loss, rtt, segments_per_ack=1.0):
-    return law("square-root law", "p", "RTT", "b")(loss, rtt, segments_per_ack)
+def square_root_rate(loss, rtt):
+    return law("square-root law", "p", "RTT", "b")(loss, rtt, 1.0)
 
 
 def pftk_rate(loss, rtt, *, window, rto):
@@ -58,10 +57,6 @@ def test_limits_of_rare_losses():
     for rate in (pftk_rate, pftk_short_rate):
         assert rate(1e-9, 0.1, window=8, rto=1.0) == pytest.approx(80.0, rel=1e-4)
         assert rate(1e-9, 0.1, window=1e9, rto=1.0) == pytest.approx(square_root_rate(1e-9, 0.1), rel=3e-4)
-
-
-def test_delayed_acks_slow_the_square_root_law():
-    assert square_root_rate(0.01, 0.1, 2.0) == pytest.approx(square_root_rate(0.01, 0.1) / np.sqrt(2))
 
 
 def test_renewal_chain_tends_to_the_constant_of_random_losses():

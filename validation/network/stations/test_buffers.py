@@ -247,7 +247,6 @@ STAR = DOWNLOADS | {
     "transport.receive_window_segments": 16,
 }  # fmt: skip
 """Two links of 324 kbit/s for packets of 1539 bytes: windows of 80 packets wait at the ports."""
-SLOWER = {"flow_control.token_rate_kbps": 352.0}
 ROOMY = {"flow_control.buffer_packets": 80, "flow_control.baseband_packets": 200}
 SAW = DOWNLOADS | {"flow_control.buffer_packets": 26}
 WIRE = {

@@ -33,11 +33,6 @@ def test_segments_at_random_leave_in_bunches(rate):
     assert in_bunches_s(1.0, rate) == pytest.approx((delay, 1.0 / free), rel=1e-6)
 
 
-def test_rare_segments_are_delayed_by_half_a_jitter_for_each_that_comes_in_a_jitter():
-    """The series of the exact delay is 1 + r / 2 - r^2 / 12 + ..."""
-    assert in_bunches_s(1.0, 1e-3)[0] == pytest.approx(1.0 + 0.5e-3, abs=1e-6)
-
-
 @pytest.mark.parametrize("rate", [0.3, 1.0, 4.0])
 def test_segments_at_equal_distances_wait_as_by_the_sum_over_all_of_them(rate):
     """The sum is taken as an integral: within 1 %."""

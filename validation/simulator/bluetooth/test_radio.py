@@ -1,8 +1,4 @@
-"""Levels of every kind of channel, looked at only when a packet has been received, and what spoils a packet.
-
-Sampled frequencies are compared with exact probabilities at 4.06 standard deviations, a false-alarm rate of
-5e-5 for each comparison with a fresh seed; the seeds are fixed.
-"""
+"""Levels of every kind of channel, looked at when a packet has been received, and what spoils a packet."""
 
 import math
 

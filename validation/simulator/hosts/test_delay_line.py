@@ -73,22 +73,13 @@ def test_two_servers_in_a_row_are_those_of_a_simulation_of_their_queues(plain, g
 
 @pytest.mark.parametrize("exponential", [False, True])
 @given(gaps=st.lists(st.integers(0, 3 * MS), min_size=1, max_size=30))
-def test_nobody_overtakes(plain, exponential, gaps):
-    entries = np.cumsum(gaps).tolist()
+def test_the_jitter_is_drawn_for_each_and_nobody_overtakes(plain, exponential, gaps):
+    entries, random = np.cumsum(gaps), plain.random_streams
     sim = new_line(plain, len(entries), delay=MS, jitter=5 * MS, exponential=exponential)
-    left = play(plain, sim, entries)
-    assert [segment for segment, _ in left] == list(range(len(entries)))
-    times = [time for _, time in left]
-    assert times == sorted(times)
-    assert all(time >= entry + MS for time, entry in zip(times, entries, strict=True))
-
-
-def test_the_exponential_jitter_has_its_mean(plain):
-    entries = [1000 * MS * k for k in range(2000)]
-    left = play(plain, new_line(plain, 2000, jitter=10 * MS, exponential=True), entries)
-    waits = [time - entry for (_, time), entry in zip(left, entries, strict=True)]
-    # 4.06 deviations of the mean of 2000 exponential times: false-alarm rate 5e-5
-    assert abs(np.mean(waits) - 10 * MS) < 4.06 * 10 * MS / 2000**0.5
+    stream = sim.streams.copy()[0]
+    draws = [random.exponential(stream, 1) if exponential else random.uniform(stream) for _ in gaps]
+    times = np.maximum.accumulate(entries + MS + (np.array(draws) * (5 * MS)).astype(int))
+    assert play(plain, sim, entries.tolist()) == list(enumerate(times))
 
 
 def test_a_queue_in_front_of_a_server_of_days_does_not_come_round_to_the_past(plain):

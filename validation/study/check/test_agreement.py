@@ -9,8 +9,6 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import xarray as xr
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 from thesis import thesis
 
@@ -128,15 +126,6 @@ def test_a_test_that_would_pass_half_or_twice_as_much_cannot_tell():
     excess = float(sharp.sentence.split("; ")[1].split("%")[0]) / 100
     for factor, verdict in ((0.9, "agrees"), (1.1, "differs")):
         assert at(100 * (1 + factor * excess), 3.0).verdict == verdict
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0.001, 0.2))
-def test_holm_rejects_what_bonferroni_does_and_never_skips_a_smaller_p(p, alpha):
-    named = {str(place): value for place, value in enumerate(p)}
-    rejected = holm(named, alpha)
-    assert {name for name, value in named.items() if value <= alpha / len(p)} <= rejected
-    kept = [value for name, value in named.items() if name not in rejected]
-    assert all(named[name] <= min(kept, default=1.0) for name in rejected)
 
 
 def test_holm_by_hand():
