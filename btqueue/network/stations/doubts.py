@@ -723,7 +723,7 @@ def of_disciplines(asked: Asked) -> Iterator[str]:
             asked.network.ports[visit.index].up
             for f, flow, always in crossing
             for visit in flow.forth
-            if always and visit.kind == "port" and not asked.relayed(f)
+            if always and visit.kind == "port" and not (asked.relayed(f) and asked.network.relay == "packet")
         )
         if piconet.discipline == "ldq" and up and piconet.members > 1:
             yield (
@@ -1006,11 +1006,6 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
         slowest = float(asked.point.service[f].max(initial=0.0))
         if endless:
             late = flow.protocol == "tcp" and flow.acks < 1.0 and slowest > flow.transport.ack_delay_s
-            if _timer_breaks_up(asked, f):
-                yield (
-                    "a timer or tick acknowledges segments before as many have come as share an "
-                    "acknowledgement: round trips were 11 % too short to 50 % too long"
-                )
             if flow.protocol == "tcp" and flow.acks < 1.0 and asked.pause_s(f) > flow.transport.ack_delay_s:
                 yield (
                     "the timer of delayed acknowledgements expires in the pauses of a link between visits, "
@@ -1028,6 +1023,11 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                 yield (
                     f"which segments share a delayed acknowledgement is not known, because {why}: goodput "
                     "was up to 15 % off"
+                )
+            if _timer_breaks_up(asked, f):
+                yield (
+                    "a timer or tick acknowledges segments before as many have come as share an "
+                    "acknowledgement: round trips were 11 % too short to 50 % too long"
                 )
             continue
         delays = flow.delays_received

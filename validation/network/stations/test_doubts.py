@@ -576,6 +576,7 @@ ENDS = [
     (TO_TWO_CLIENTS | {"traffic.two_way": True}, "overflow a buffer"),
     (LDQ, None),
     (LDQ | {"network.flows": [{"from": "p1.1", "to": "c1"}]}, "beside data that go up"),
+    (LDQ | {"network.flows": [{"from": "p1.1", "to": "p1.2"}], "transport.delayed_ack": False}, None),
     (UPLOADS | {"polling.discipline": "fep"}, None),
     (UPLOADS | {"polling.discipline": "fep", "transport.tcp_delay_s": 0.01}, "while hosts hold"),
     # stays bring five packets, and end two segments of three: with room for six a third of goodput is lost

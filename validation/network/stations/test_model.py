@@ -321,7 +321,7 @@ def test_the_odd_segment_of_a_window_is_in_doubt_on_a_path_that_is_not_full(wind
     window_and_pairs = {"transport__receive_window_segments": window, "transport__delayed_ack": True}
     metrics, notes = answer(wire(link=link, **window_and_pairs))
     service, full = SEGMENT_BITS / 1e6, delay_s < 0.01
-    assert any("pair up" in doubt for doubt in notes["warnings"]) is not full
+    assert any("share a delayed acknowledgement" in doubt for doubt in notes["warnings"]) is not full
     if full:
         assert float(metrics["goodput_kbps"][0]) == pytest.approx(SEGMENT_KBIT / service, rel=1e-3)
         assert float(metrics["rtt_s"][0]) == pytest.approx((window + 1.0) * service, rel=1e-3)
