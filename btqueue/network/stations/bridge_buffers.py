@@ -148,7 +148,10 @@ class Brought:
         size, places, error = train.packets, port.places, 1.0 - train.packets / train.frames
         fits = places // size
         if self.network.relay == "segment":
-            if limit < inf and size % 1.0 == 0.0 and _most_waiting(limit, float(port.limit), size) > places:
+            waiting = limit  # segments from elsewhere come at once
+            if limit < inf:
+                waiting = _most_waiting(limit, float(port.limit), size) if size % 1.0 == 0.0 else 0.0
+            if waiting > places:
                 return 1.0
         elif limit > places:
             return 1.0
