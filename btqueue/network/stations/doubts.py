@@ -1030,7 +1030,7 @@ def of_acknowledgements(asked: Asked) -> Iterator[str]:
                     "was up to 15 % off"
                 )
             continue
-        delays = transport.delays_received(flow)
+        delays = flow.delays_received
         if delays and flow.batch > 1.0 and slowest > flow.transport.ack_delay_s:
             yield (
                 "the timer of delayed acknowledgements expires between the segments of a message: round "
