@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils as cgutils
@@ -156,7 +157,10 @@ def machine_code(entry: EntryPoint, arguments: Iterable[Any], name: str) -> byte
     """
     from btqueue.simulator.machinery.state_type import STATE_TYPE
 
-    kinds = [STATE_TYPE if isinstance(one, State) else numba.typeof(one) for one in arguments]
+    kinds = [
+        STATE_TYPE if isinstance(one, State) else numba.typeof(one if isinstance(one, np.ndarray) else 0)
+        for one in arguments
+    ]
     dispatcher = for_numba(entry)
     collects = gc.isenabled()
     gc.disable()
