@@ -52,7 +52,9 @@ def test_rounding_decides_no_comparison():
 
 
 def test_polls_decide_where_vegas_with_shared_acknowledgements_rests_on_a_long_path():
-    scenario = lone_link(transport__delayed_ack=True, transport__initial_window_segments=1)
+    scenario = lone_link(
+        transport__delayed_ack=True, transport__initial_window_segments=1, network__flows="downlink"
+    )
     answer = bt.solve(scenario.changed({"link.baseband_delay_s": 0.033}))
     assert any("Vegas" in why for why in answer.attrs["why"])
 
