@@ -132,5 +132,5 @@ def test_success_is_the_sum_over_all_the_states_in_which_packets_end(
         expected += channel.stationary[first] * np.prod([m[i, j] * r[j] for m, r, i, j in steps])
     options: dict[str, Any] = {"hops": hops, "observation": observation, "bits": bits}
     if gap_s is not None:
-        options["gap_s"] = gap_s if isinstance(gap_s, float) else gap_s[: len(train) - 1]
+        options["gap_s"] = gap_s[: len(train) - 1] if isinstance(gap_s, list) else gap_s
     assert train_success(channel, train, **options) == pytest.approx(expected**hops, rel=1e-9, abs=1e-14)

@@ -73,7 +73,8 @@ def kernel() -> Any:
     if SIMULATED:
         return cuda.jit(advance_all)
     global advance
-    advance = for_numba(engine.advance)
+    entry: Any = engine.advance
+    advance = for_numba(entry)
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(code_folder())  # numba reads it when a function is decorated
     try:  # without optimisation at link time, which would merge roundings again
