@@ -1533,9 +1533,10 @@ def of_turns(asked: Asked) -> Iterator[str]:
     """
     laws = asked.point.links
     for f, flow, endless in asked.flows():
-        if not endless and (waits := _at_half_duplex(asked, f)) > (
-            MET if len(asked.network.flows) > 1 else FIFTH
-        ):
+        single = len(asked.network.flows) == 1 and flow.batch <= 1.0
+        # the acknowledgement of a single segment at once is known while the link is not full
+        most = inf if single and flow.acks == 1.0 else FIFTH if single else MET
+        if not endless and (waits := _at_half_duplex(asked, f)) > most:
             yield (
                 f"acknowledgements wait behind data at a half-duplex link, for about {waits:.0%} of a round "
                 "trip, and theory has the packet in service only: round trips were up to 30 % too short"
@@ -1564,7 +1565,8 @@ def _at_half_duplex(asked: Asked, f: int) -> float:
         each = asked.point.service[:, r] * (asked.point.rate > 0.0)
         forth = any(one[:2] == visit[:2] for other in asked.network.flows for one in other.forth)
         used = min(float(asked.by_chance[r]), NEAR_FULL)
-        found = max(found, forth * used * float(each.max(initial=0.0)) / (2.0 * (1.0 - used)))
+        behind = used / (2.0 * (1.0 - used)) + max(1.0 - 1.0 / max(flow.batch, 1.0), 0.0)  # of its message
+        found = max(found, forth * behind * float(each.max(initial=0.0)))
     return found / max(float(asked.rtt[f]), 1e-12)
 
 
