@@ -532,8 +532,8 @@ ENDS = [
     (PAUSING | {"transport.receive_window_segments": 8}, None),
     (LONE | {"voice.packet": "HV3", "voice.links": 1, "link.packets": ["DH1"]}, None),
     (PAUSING | {"transport.receive_window_segments": 2, "network.peripherals": 2}, "prc-lwrr"),
-    # the fourth segment of an acknowledgement comes 0.16 s behind the first: the timer sends groups of two, so
-    # that ten segments are under way, and not twelve
+    # the fourth segment of an acknowledgement comes 0.16 s behind the first: the timer sends groups of two,
+    # and ten segments are under way, not twelve
     (SHARED | {"transport.ack_delay_s": 0.1}, "before as many have come"),
     (SHARED | {"transport.ack_delay_s": 0.5}, None),
     (SHARED | {"transport.receive_window_segments": 12}, None),
