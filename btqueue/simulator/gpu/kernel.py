@@ -15,11 +15,11 @@ from functools import cache
 from inspect import isfunction
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import NumbaPerformanceWarning, types
 from numba import cuda as numba_cuda
+from numba.core import config
 
 from btqueue.simulator import engine
 from btqueue.simulator.machinery.code_cache import code_folder
@@ -28,7 +28,7 @@ from btqueue.simulator.machinery.state_type import STATE_TYPE
 from btqueue.simulator.records.arrays import FIELDS, WORDS, Packed, State
 
 cuda: Any = numba_cuda
-settings: Any = numba.config
+settings: Any = config
 """numba's settings, whose names appear only at run time."""
 SIMULATED = bool(settings.ENABLE_CUDASIM)
 """Whether numba plays the GPU itself, in Python."""

@@ -134,11 +134,12 @@ known: dict[Callable[..., Any], Any] = {}
 
 def tell_numba_of_parts() -> None:
     """Let compiled code call all parts by the plain functions that modules name."""
+    names: Any = cpu_target.typing_context
     while parts:
         part, copied = parts.pop()
         known[part] = numba.njit(**OPTIONS, forceinline=copied, pipeline_class=PartCompiler)(part)
         only_for_compiled_code(known[part])
-        cpu_target.typing_context.insert_global(part, types.Dispatcher(known[part]))
+        names.insert_global(part, types.Dispatcher(known[part]))
 
 
 def for_numba(entry: EntryPoint) -> Any:
