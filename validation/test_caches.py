@@ -207,3 +207,10 @@ def test_damaged_machine_code_is_made_again(place, function, caplog, damage):
     (line,) = caplog.messages
     assert "is damaged and is made again" in line
     assert len(file.read_bytes()) == len(before)
+
+
+def test_an_exception_in_machine_code_is_not_taken_for_a_result(place, function, monkeypatch):
+    compiled = numba_cache.entry_point(function)
+    monkeypatch.setattr(numba_cache, "FAILED", 42)
+    with pytest.raises(RuntimeError, match="compiled code of twice failed"):
+        compiled(21)

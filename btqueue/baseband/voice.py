@@ -91,7 +91,7 @@ class Frame(NamedTuple):
     Attributes:
         slots: of both.
         answers: answers with data that are due with it.
-        more: slots by which such an answer is longer.
+        more: slots by which an answer with data is longer.
         up: whether the data go up, and the answers down.
     """
 
@@ -163,7 +163,7 @@ class VoiceLinks:
         """Return the share of the slots in which data frames are sent, if there is always one to be sent.
 
         A frame that does not fit into the rest of the gap waits for the next one, and the frames behind it
-        wait, too. An answer with data that does not fit goes with a later frame, and data up beside such an
+        wait, too. An answer with data that does not fit goes with a later frame, and data up beside this
         answer wait until it is sent. Goodput of 89 random lone links that always have data was within 0.3 %.
         With several links a frame of another link may take an answer here, which it does not: of 69 piconets
         nine in ten were within 1.2 %, and the worst 7 % off.

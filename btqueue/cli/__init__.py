@@ -70,7 +70,7 @@ def simulate(
 ) -> None:
     """Simulate a scenario event by event, with confidence intervals.
 
-    Ctrl-C ends it with the measurements so far, marked as interrupted; a second Ctrl-C stops at once.
+    Ctrl-C ends it with the measurements until then, marked as interrupted; a second Ctrl-C stops at once.
     """
     from btqueue.scenario.expressions import precision_keys
 

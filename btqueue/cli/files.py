@@ -135,7 +135,7 @@ class AnswerFirst:
         *,
         force: bool = False,
     ) -> None:
-        """Check the files of `--out` and `--plot`, as `Target.checked`; `written` has those that are done."""
+        """Check the files of `--out` and `--plot`, as `Target.checked`; `written` has the finished files."""
         self.failures: list[BadInput] = []
         self.written: dict[str, str] = {}
         self.out = Target.checked(out, "--out", formats, force=force)

@@ -33,7 +33,7 @@ class Control(NamedTuple):
         high: right end of a slider, None for a choice.
         whole: whether a slider takes whole numbers only.
         choices: values of a choice; empty for a slider.
-        given: whether the scenario's file gives the key; such keys are shown before effects are known.
+        given: whether the scenario's file gives the key: it is then shown before effects are known.
     """
 
     key: str

@@ -2,7 +2,7 @@
 
 The first curve is a sketch: one short simulated run a point, which takes milliseconds where theory may take a
 second. Theory follows, a point after the other: two threads would take turns, since most of theory is Python.
-A simulation that takes the place of theory, where theory does not stand, follows in a thread of its own, so
+A simulation that takes the place of theory, where theory does not stand, follows in another thread, so
 that no slider waits for it. Answers are kept: a slider that goes back finds its curve finished. A request
 that is dropped leaves at most two points under way.
 """
@@ -175,7 +175,7 @@ class Desk:
             return Answer(failure=failure_of(error))
 
     async def effects(self, scenario: Scenario) -> AsyncGenerator[dict[str, float]]:
-        """Yield the effects of the keys tried so far: first after `RANKED_S`, at last of all keys.
+        """Yield the effects of the keys that have been tried: first after `RANKED_S`, at last of all keys.
 
         The wait before the next effects doubles each time. Keys that the scenario's file gives are tried
         first.

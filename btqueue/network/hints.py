@@ -15,7 +15,8 @@ import numpy as np
 
 from btqueue.baseband import SLOT_S
 from btqueue.network.bounds import capacity
-from btqueue.network.stations.network import Flow, Network, Visit, network_of
+from btqueue.network.stations.description import network_of
+from btqueue.network.stations.network import Flow, Network, Visit
 from btqueue.scenario.errors import Problem, conflict
 from btqueue.scenario.scenario import Scenario
 from btqueue.scenario.topology import flows_of, topology

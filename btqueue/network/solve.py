@@ -28,7 +28,7 @@ def solve(scenario: Scenario, *, sampling: bool = True) -> Results:
 
     Args:
         scenario: to be answered.
-        sampling: whether a connection is sampled where that is the only answer. Such answers never stand.
+        sampling: whether a connection is sampled where nothing else answers. Sampled answers never stand.
 
     Returns:
         `Results`, read like an `xarray.Dataset`: per-flow metrics of dimension (flow,), scalars for the

@@ -107,7 +107,7 @@ class ScenarioError(ValueError):
 
 
 def all_read(reads: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Return all that is read; a `ScenarioError` has the problems of all that cannot be read."""
+    """Return the values that are read; a `ScenarioError` has the problems of the others."""
     found, problems = list[Any](), list[Problem]()
     for read in reads:
         try:

@@ -1,4 +1,4 @@
-"""The limit of a flow in one line, and overloaded flows: words and keys for what either engine finds."""
+"""The limit of a flow in one line, and overloaded flows: words and keys for the findings of both engines."""
 
 from __future__ import annotations
 
@@ -141,13 +141,14 @@ def together(
     active: float, times: Mapping[tuple[Kind, str], float], queues: Sequence[Mapping[Any, tuple[Kind, str]]],
     contending: Mapping[int, float],
 ) -> Bound:  # fmt: skip
-    """Return the first limit of a flow of this number, with those that hold the flow together with it.
+    """Return the first limit of a flow of this number, with the limits that bind together with it.
 
     Beside the timer losses are named. Beside a window the timer is named if the flow is `waiting` for it for
     much of the time, and stations that take much of the time in round trips, for which the flow is `active`
-    (shares). Slots have what `times` at others leave, with the waits of delayed acknowledgements for a second
-    segment. Beside a station the window is named, or the load of datagrams, if other flows fill its queue.
-    `queues` of each flow have their stations; `contending` has goodputs of flows whose load is not carried.
+    (shares). Slots have the time that `times` at other stations leave, with the waits of delayed
+    acknowledgements for a second segment. Beside a station the window is named, or the load of datagrams, if
+    other flows fill its queue. `queues` of each flow have their stations; `contending` has goodputs of flows
+    whose load is not carried.
     """
     plan, kinds = topology(scenario), {one.kind for one in every}
     flow, own, also = plan.flows[number], scenario.of_flow(plan.flows[number].spec), list[Bound]()

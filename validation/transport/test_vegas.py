@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 import btqueue as bt
-from btqueue.network.stations.network import network_of
+from btqueue.network.stations.description import network_of
 from btqueue.network.stations.transport import resting_window
 from btqueue.transport.vegas import settled
 

@@ -89,7 +89,7 @@ class Pdus(NamedTuple):
         window: segments that may be under way; without end for a source that always has room.
         every: segments of an acknowledgement.
         answer: payloads and frame ends of the PDUs of an acknowledgement, where the window has an end.
-        late: whether what follows from a PDU of the peripheral goes one exchange later.
+        late: whether the answer to a PDU of the peripheral goes one exchange later.
     """
 
     payloads: tuple[int, ...]
@@ -293,7 +293,7 @@ class Station:
         """Return the mean time (s) until segments waiting at an anchor are across, and then acknowledged.
 
         Further segments, `come` of them in an interval, wake a peripheral that sends them. The receiver has
-        kept any number of earlier K-frames, whose credits it returns with those of later ones.
+        kept any number of earlier K-frames, and returns their credits with the credits of later K-frames.
         """
         every = self.le.credits_returned_every if self.le.transfer == "coc" else 1
         kept = range(0, every, gcd(sum(pdus.ends), every))
@@ -359,9 +359,10 @@ class Station:
     ) -> tuple[float, float]:
         """Return the share of unacknowledged segments that find room in a window, and a wait of the last (s).
 
-        Their number is the sum of that of a queue M/D/1, of those that came since a vacation began (Fuhrmann
-        and Cooper), and of a Poisson number on their way back for `back_s`. The last one, which leaves none
-        behind, waits until another one is across, or a timer expires after `clock_s`.
+        Their number is a sum: the segments in a queue M/D/1, the segments that came since a vacation began
+        (Fuhrmann and Cooper), and a Poisson number of segments whose acknowledgements are on their way back
+        for `back_s`. A last segment, which leaves none behind, waits until another segment is across, or a
+        timer expires after `clock_s`.
         """
         chances, vacations, rests = self._away(pdus, load, up)
         at, window, used = rests[-1] * LEVELS, int(pdus.window), load * service_s
@@ -382,7 +383,7 @@ class Station:
         that has left them behind. An event of n segments, a on average come between two, leaves behind the
         sum over k of E(max(N_k - k n, 0)) / k, where N_k is a Poisson number of mean k a (F. Spitzer,
         Transactions of the American Mathematical Society 82, 1956). Two errors in a row close an event
-        anywhere in the busy part of an interval, and what is left waits for the next one.
+        anywhere in the busy part of an interval, and the segments left wait for the next event.
         """
         period_s = (self.interval_s if up else self.listens_s) / max(self.taken, 1e-9)
         each_s, number, come = _in_bursts(self, pdus, up)[0], period_s / service_s, load * period_s
@@ -488,7 +489,7 @@ def station(
 
 
 def _beside(plan: Topology, piconet: int, node: int) -> list[tuple[int, int]]:
-    """Return the links of a node in other piconets, whose clocks are other ones."""
+    """Return the links of a node in other piconets, which have other clocks."""
     return [
         (index, member)
         for index, one in enumerate(plan.piconets)
@@ -507,7 +508,7 @@ def beaten(length_s: float, period_s: float) -> float:
 def _burst_us(
     link: Station, pdus: Pdus, number: int, up: bool, come: float, kept: int
 ) -> tuple[float, float]:
-    """Return the times of `Station.burst_s` (us) if the receiver has kept so many K-frames."""
+    """Return the times of `Station.burst_s` (us) if the receiver has kept `kept` K-frames."""
     found = _chain(link, pdus._replace(window=float(number), every=1), up, once=True, kept=kept)[0]
     period_us = 1e6 * link.interval_s / max(link.taken, 1e-9)
     anchor_us, at_us, made, there_us, back_us = 0.0, 0.0, 0, [], []
@@ -541,8 +542,8 @@ def _in_bursts(link: Station, pdus: Pdus, up: bool) -> tuple[float, float]:
     """Return the time of a segment among others of an event, and how long the event goes on for data (s).
 
     Segments go first where credits go before acknowledgements: these follow behind the last segment. The last
-    segment is as often the first one of an acknowledgement as any other one. Data come in time for the last
-    exchange until their side answers, or at the central until it ends.
+    segment has any place among the segments of an acknowledgement, all equally often. Data come in time for
+    the last exchange until their side answers, or at the central until it ends.
     """
     whole_us, behind_us = 1e6 * link.exchanges_s(pdus, up), 0.0
     if pdus.window == inf:
@@ -661,8 +662,8 @@ def _cut_off(each: int, made: float, come: float) -> float:
     """Return the mean events that segments wait as events end within one, whose rest waits for the next.
 
     PDUs left behind by an event are a Markov chain: a segment comes with `each`, an event takes `made`, which
-    are as many or more, and `come` segments come on average between two events. A segment waits for whole
-    events, which are more than the PDUs ahead over those of an event.
+    are as many or more, and `come` segments come on average between two events. A segment waits for a whole
+    number of events, more than the quotient of the PDUs ahead and the PDUs of an event.
     """
     chances = np.diff(pdtr(np.arange(int(come + 6.0 * come**0.5 + 6.0)), come), prepend=0.0)
     size = min(int(made + each * (len(chances) + 6.0 / (1.0 - min(come * each / made, FULL)))) + 1, LEFT)
@@ -754,10 +755,11 @@ def _scheduled(
 def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) -> list[Station]:
     """Return the links of a central beside exchanges that last longer than reservations.
 
-    The first exchange of an event always goes. Anchor points that come before its end are missed, also those
-    of the same link. A link with pauses has the exchanges of its segments, one that always has data the first
-    ones of events. Those of a segment come in a row: a link waits as at low priority behind batches. The
-    links are in the order of their anchors, each with PDUs, their direction, and segments a second.
+    The first exchange of an event always goes. Anchor points before its end are missed, also anchor points of
+    the same link. A link with pauses has the exchanges of its segments, and a link that always has data the
+    first exchanges of events. The exchanges of a segment come in a row: a link waits as at low priority
+    behind batches. The links are in the order of their anchors, each with PDUs, their direction, and segments
+    a second.
     """
     found, apart = np.array([link.taken for link, _ in links]), inf
     # anchor points that a link misses for an event of another one, and in an interval: mean and square
@@ -841,8 +843,8 @@ def _chain(link: Station, pdus: Pdus, up: bool, once: bool = False, kept: int = 
     `once`: it has the segments of one window, and no more. `kept`: earlier K-frames whose credits are not yet
     returned.
 
-    Both sides choose their PDUs before they know the other one's. Credits go before data: while a side
-    returns credits for each PDU, its acknowledgements wait. What follows from the peripheral's PDU enters a
+    Both sides choose their PDUs before they know the PDU of the other. Credits go before data: while a side
+    returns credits for each PDU, its acknowledgements wait. The answer to the peripheral's PDU enters a
     queue when the exchange is over: too late to keep the event open.
     """
     held, window = link.le.acl_buffers or inf, pdus.window

@@ -148,10 +148,13 @@ class Brought:
         size, places, error = train.packets, port.places, 1.0 - train.packets / train.frames
         fits = places // size
         if self.network.relay == "segment":
-            waiting = limit  # segments from elsewhere come at once
-            if limit < inf:
-                waiting = _most_waiting(limit, float(port.limit), size) if size % 1.0 == 0.0 else 0.0
-            if waiting > places:
+            whole = limit < inf and size % 1.0 == 0.0  # and known one by one
+            over = (
+                _most_waiting(limit, float(port.limit), size) > places
+                if whole
+                else limit >= (fits + 1) * size
+            )
+            if over:
                 return 1.0
         elif limit > places:
             return 1.0
@@ -213,7 +216,7 @@ def _most_waiting(limit: float, sends: float, size: float) -> float:
         size: packets of a segment.
     """
     waiting, most, ended = 0.0, 0.0, 0.0
-    for stay in range(1, 2 * int(size) + 1):
+    for stay in range(1, 2 * int(size) + 1):  # after `size` stays they end at the same place in a segment
         before, ended = ended, stay * limit // size * size
         waiting += ended - before
         most, waiting = max(most, waiting), max(waiting - sends, 0.0)

@@ -23,10 +23,11 @@ from btqueue.network.stations import (
     tagged,
     transport,
 )
+from btqueue.network.stations.description import more_of, network_of
 from btqueue.network.stations.doubts import doubts
 from btqueue.network.stations.laws import CROWDED
 from btqueue.network.stations.nagle import Cut
-from btqueue.network.stations.network import EMPTY, Flow, Network, more_of, network_of
+from btqueue.network.stations.network import EMPTY, Flow, Network
 from btqueue.network.stations.point import CARRIED, FINE, Point, operating_point
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.scenario import Scenario

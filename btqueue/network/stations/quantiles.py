@@ -4,7 +4,7 @@ A time is the sum of a constant, of the wait for the first visit of the central,
 without random visits, and of waits that occur with a chance, with a gamma law:
 
 * at the port of its host: the sojourn in the queue with vacations (`btqueue.queueing.vacations`), by three
-  cumulants. Vacations have a gamma law there; what others send in them is whole trains, a Poisson number of
+  cumulants. Vacations have a gamma law there; other links send whole trains in them, a Poisson number of
   equal lumps: the rest of a vacation (S. W. Fuhrmann and R. B. Cooper, Oper. Res. 33, 1985) has that law;
 * at a station of constant service, with use :math:`\rho`: none with the chance :math:`1 - \rho`; else the
   wait of the M/D/1 queue, whose squared coefficient of variation is :math:`1/3 + 2 \rho / 3`;
@@ -220,9 +220,9 @@ def _in_full_visits(
 
     A segment waits for the K frames of a window, of which a visit of M frames ends after each M. The first
     frame has any place in its visit, so that round trips span b pauses with the chance
-    :math:`\max(0, 1 - |K / M - b|)`. Visits are full, and K varies by repeated frames. Sources that do
-    not always have data make pauses longer by a Poisson number of trains, and by those that come meanwhile: a
-    round trip t varies by :math:`t \sum \lambda w^2 / (1 - \rho)^2` (L. Takacs, 1962).
+    :math:`\max(0, 1 - |K / M - b|)`. Visits are full, and K varies by repeated frames. Sources that do not
+    always have data make pauses longer by a Poisson number of trains, and by the trains that come meanwhile:
+    a round trip t varies by :math:`t \sum \lambda w^2 / (1 - \rho)^2` (L. Takacs, 1962).
 
     Args:
         network: the stations.

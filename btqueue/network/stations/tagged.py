@@ -26,7 +26,8 @@ from btqueue.network.numba_cache import compiled, part, subroutine
 from btqueue.network.repetition import kinds_of
 from btqueue.network.stations.buffers import RARE
 from btqueue.network.stations.doubts import IN_RECOVERY, UNREAD
-from btqueue.network.stations.network import Network, packet_error, states_of
+from btqueue.network.stations.network import Network
+from btqueue.network.stations.trains import packet_error, states_of
 from btqueue.scenario import Scenario
 from btqueue.transport import newreno_sender
 from btqueue.transport.newreno_sender import NO_SEGMENT, SENDER, answer, go_back, sent_up_to, smooth, timeout

@@ -71,7 +71,7 @@ class Rows:
         return len(self.rows) - 1
 
     def __getitem__(self, index: int) -> dict:
-        """Return the named fields of a row, but for those of its group, to be changed in place."""
+        """Return the named fields of a row, except the fields of its group, to be changed in place."""
         return self.rows[index]
 
     def __len__(self) -> int:

@@ -24,6 +24,7 @@ from numba.core import config
 from btqueue.simulator import engine
 from btqueue.simulator.machinery.code_cache import code_folder
 from btqueue.simulator.machinery.inside_numba import for_numba, known, separate_roundings
+from btqueue.simulator.machinery.numba_cache import parts
 from btqueue.simulator.machinery.state_type import STATE_TYPE
 from btqueue.simulator.records.arrays import FIELDS, WORDS, Packed, State
 
@@ -74,7 +75,7 @@ def kernel() -> Any:
         return cuda.jit(advance_all)
     global advance
     entry: Any = engine.advance
-    advance = for_numba(entry)
+    advance = for_numba(entry.function, parts)
     before = settings.CACHE_DIR
     settings.CACHE_DIR = str(code_folder())  # numba reads it when a function is decorated
     try:  # without optimisation at link time, which would merge roundings again

@@ -6,12 +6,11 @@ that are missing.
 """
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numba
-import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils as cgutils
@@ -26,9 +25,8 @@ from numba.core.typing.templates import signature as signature
 from numba.np.arrayobj import make_array as make_array
 from numba.np.arrayobj import populate_array as populate_array
 
-from btqueue.simulator.machinery.numba_cache import FAILED, EntryPoint, parts
-from btqueue.simulator.records.arrays import State
-
+Parts = list[tuple[Callable[..., Any], bool]]
+"""Functions, and whether they are copied into their callers."""
 OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 """Every divisor in the simulator is positive by construction, so no check for zero is compiled in. Without
 numba's run-time memory management nothing can be allocated in the event loop, and passing the state from
@@ -132,8 +130,8 @@ known: dict[Callable[..., Any], Any] = {}
 """The dispatcher of each part that numba was told of."""
 
 
-def tell_numba_of_parts() -> None:
-    """Let compiled code call all parts by the plain functions that modules name."""
+def tell_numba_of(parts: Parts) -> None:
+    """Let compiled code call parts by the plain functions that modules name; the list is emptied."""
     names: Any = cpu_target.typing_context
     while parts:
         part, copied = parts.pop()
@@ -142,34 +140,33 @@ def tell_numba_of_parts() -> None:
         names.insert_global(part, types.Dispatcher(known[part]))
 
 
-def for_numba(entry: EntryPoint) -> Any:
-    """Return the dispatcher of an entry point, which numba knows with all its parts."""
-    tell_numba_of_parts()
-    dispatcher = numba.njit(**OPTIONS, pipeline_class=WholeCompiler)(entry.function)
+def for_numba(function: Callable[..., Any], parts: Parts) -> Any:
+    """Return the dispatcher of a function that Python calls, which numba knows with all its parts."""
+    tell_numba_of(parts)
+    dispatcher = numba.njit(**OPTIONS, pipeline_class=WholeCompiler)(function)
     only_for_compiled_code(dispatcher)
     return dispatcher
 
 
 @global_compiler_lock
-def machine_code(entry: EntryPoint, arguments: Iterable[Any], name: str) -> bytes:
-    """Compile an entry point for arguments of these types; return object code with a function of this name.
+def machine_code(dispatcher: Any, kinds: Sequence[types.Type], name: str, failed: int) -> bytes:
+    """Compile a function for arguments of these types; return object code with a function of this name.
 
     There is no garbage collection meanwhile: it takes long, and frees hardly any of the many objects.
-    """
-    from btqueue.simulator.machinery.state_type import STATE_TYPE
 
-    kinds = [
-        STATE_TYPE if isinstance(one, State) else numba.typeof(one if isinstance(one, np.ndarray) else 0)
-        for one in arguments
-    ]
-    dispatcher = for_numba(entry)
+    Args:
+        dispatcher: of the function (`for_numba`).
+        kinds: numba's types of the arguments.
+        name: of the function in the object code.
+        failed: its result if the code has raised an exception.
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
         dispatcher.compile(tuple(kinds))
         (result,) = dispatcher.overloads.values()
         library = result.library
-        library.add_ir_module(caller(result, name))
+        library.add_ir_module(caller(result, name, failed))
         library.finalize()
         return library._codegen._tm.emit_object(library._final_module)
     finally:
@@ -177,7 +174,7 @@ def machine_code(entry: EntryPoint, arguments: Iterable[Any], name: str) -> byte
             gc.enable()
 
 
-def caller(result: Any, name: str) -> ir.Module:
+def caller(result: Any, name: str, failed: int) -> ir.Module:
     """Return a function that gets a word for each argument, and returns a word."""
     answers, kinds, context = result.signature.return_type, result.signature.args, result.target_context
     assert answers in (types.int64, types.none)
@@ -193,7 +190,7 @@ def caller(result: Any, name: str) -> ir.Module:
     inner = context.declare_function(module, result.fndesc)
     status, answer = context.call_conv.call_function(builder, inner, answers, kinds, passed)
     answer = answer if answers == types.int64 else ir.Constant(WORD, 0)
-    builder.ret(builder.select(status.is_error, ir.Constant(WORD, FAILED), answer))
+    builder.ret(builder.select(status.is_error, ir.Constant(WORD, failed), answer))
     return module
 
 
@@ -201,7 +198,8 @@ def array_at(context: Any, builder: Any, kind: types.Array, word: ir.Value) -> A
     """Return the array whose object of NumPy lies at this address.
 
     An object of NumPy has, behind its head as an object of Python, the address of its data, the number of its
-    dimensions, and the addresses of its lengths and of its strides.
+    dimensions, and the addresses of its lengths and of its strides (NumPy's C interface, `PyArrayObject`).
+    Asking NumPy for these numbers takes several times as long as a short call.
     """
 
     def load(address: ir.Value, place: int) -> ir.Value:

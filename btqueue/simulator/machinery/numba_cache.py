@@ -72,7 +72,9 @@ class EntryPoint:
             with _one_thread:
                 program = self._programs[kinds] = self._loaded(kinds, arguments)
         result = program(*words)
-        assert result != FAILED, "compiled code raises nothing"
+        if result == FAILED:
+            name = self.function.__qualname__
+            raise RuntimeError(f"compiled code of {name} failed: NUMBA_DISABLE_JIT=1 shows where")
         return result
 
     def _loaded(self, kinds: tuple, arguments: tuple) -> Callable[..., int]:
@@ -82,9 +84,11 @@ class EntryPoint:
         if kept[:DIGEST_BYTES] != DIGEST(code).digest():
             if file.is_file():
                 say_once(f"the compiled code in {file} is damaged and is made again")
-            from btqueue.simulator.machinery.inside_numba import machine_code
+            from btqueue.simulator.machinery.inside_numba import for_numba, machine_code
+            from btqueue.simulator.machinery.state_type import type_of
 
-            code = machine_code(self, arguments, file.stem)
+            kinds_for_numba = [type_of(argument) for argument in arguments]
+            code = machine_code(for_numba(self.function, parts), kinds_for_numba, file.stem, FAILED)
             keep(file, DIGEST(code).digest() + code)
         return CFUNCTYPE(c_int64, *[c_int64] * len(arguments))(address_of(file.stem, code))
 

@@ -15,7 +15,7 @@ from llvmlite import ir
 from numba import extending, types
 
 from btqueue.simulator.machinery import inside_numba as internals
-from btqueue.simulator.records.arrays import FIELDS, WORDS
+from btqueue.simulator.records.arrays import FIELDS, WORDS, State
 
 WORD = ir.IntType(64)
 
@@ -47,6 +47,13 @@ class ArrayOfState(types.Type):
 
 STATE_TYPE = StateType()
 ARRAY_TYPES = {field: ArrayOfState(field) for field in FIELDS}
+
+
+def type_of(argument: object) -> types.Type:
+    """Return numba's type of an argument of an entry point: a state, an array, or else a whole number."""
+    if isinstance(argument, State):
+        return STATE_TYPE
+    return numba.typeof(argument if isinstance(argument, np.ndarray) else 0)
 
 
 # ------------------------------------------------------------------------------- values of the two types

@@ -211,7 +211,7 @@ def check(
 def rules_of(
     scenario: Scenario, seconds: float, confidence: float = 0.99, tolerance: float | None = None
 ) -> Rules:
-    """Return the rules of a comparison with a scenario whose runs last so long; see `check`."""
+    """Return the rules of a comparison with a scenario whose runs last `seconds`; see `check`."""
     random = is_random(scenario.changed({"run.jitter_s": 0.0}))
     usual = NEGLIGIBLE if random else TOLERANCE
     allowed = usual if tolerance is None else tolerance
@@ -261,7 +261,7 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
     """Return the scenario as it has to be simulated to be compared: over the time that the file covers.
 
     Raises:
-        BadResults: that time is so much longer than the scenario's that its simulation would take too long.
+        BadResults: that time is much longer than the scenario's, and its simulation would take too long.
     """
     changes: dict[str, Any] = {"run.precision": None}
     if results.duration_s is not None:

@@ -137,7 +137,7 @@ def confirm(
         table: answers of the search; simulated answers take their places, and outrank all others.
         models: the model's answers, by place.
         simulator: simulator of one scenario.
-        progress: called with the number of points simulated, and of all that are known to be needed.
+        progress: called with the number of points simulated, and the number of points known to be needed.
         without_effect: keys in which points need not differ to stand for each other.
 
     Returns:
@@ -385,7 +385,7 @@ def find_front(table: Table) -> Outcome:
 
 
 def front_of(task: Task, known: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return the feasible points that no other one beats in both aims, the best of the first aim first."""
+    """Return the feasible points that no other point beats in both aims, the best of the first aim first."""
     first, second = task.aims
     feasible = (one for one in known if one.feasible(task))
     losses = sorted((first.loss(one.objective), second.loss(one.sides[-1]), one.place) for one in feasible)

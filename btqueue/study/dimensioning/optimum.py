@@ -67,7 +67,7 @@ class Dimensioning:
         at_end: chosen keys whose value is the first or last of their values.
         without_effect: chosen keys that change neither the objective nor the left side of a bound at any
             point that was solved; runners-up and ties differ in the other keys.
-        front: front of two aims, the points that no other one beats in both; the best of the first aim first.
+        front: front of two aims, the points that no other point beats in both; best of the first aim first.
         confirmation: the points simulated to pick the winner, or points of the front; None if it was not
             asked for.
         interrupted: whether Ctrl-C ended the search early.
@@ -150,7 +150,7 @@ def dimension(
         maximize: a linear expression of metrics and keys, such as ``"goodput_kbps"``; or
         minimize: another one; or
         pareto: two expressions that compete, such as ``"goodput_kbps, p95(delay_s, sensors)"`` or a list: the
-            answer is the front, the points that no other one beats in both. Goodput, throughput, sessions a
+            answer is the front, the points that no other point beats in both. Goodput, throughput, sessions a
             second and fairness are maximised, all else is minimised.
         subject_to: bounds such as ``"rtt_s <= 400 ms"``, ``"min(goodput_kbps) >= 80"`` or
             ``"flow_control.token_rate_kbps <= 1.5 * goodput_kbps"``. A metric stands for its mean over flows.

@@ -8,8 +8,8 @@ from beside import doubted, mean, near_simulation
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.bridge_buffers import Brought
+from btqueue.network.stations.description import network_of
 from btqueue.network.stations.model import answer
-from btqueue.network.stations.network import network_of
 from btqueue.network.stations.point import operating_point
 
 ONE = bt.Scenario().changed({

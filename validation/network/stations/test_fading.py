@@ -14,7 +14,9 @@ from btqueue.network.repetition import kinds_of
 from btqueue.network.stations import fading
 from btqueue.network.stations.bridge_buffers import losing
 from btqueue.network.stations.crossings import visits_of
-from btqueue.network.stations.network import Train, network_of, packet_error, states_of
+from btqueue.network.stations.description import network_of
+from btqueue.network.stations.network import Train
+from btqueue.network.stations.trains import packet_error, states_of
 from btqueue.network.stations.transport import radio_of
 
 LINK = bt.Scenario().changed({

@@ -13,8 +13,9 @@ from wires import wire
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations import laws
+from btqueue.network.stations.description import network_of
 from btqueue.network.stations.model import answer
-from btqueue.network.stations.network import alike, network_of
+from btqueue.network.stations.network import alike
 from btqueue.network.stations.point import settle
 from btqueue.scenario.traits import in_tables
 

@@ -13,7 +13,7 @@ from scipy.stats import poisson
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate, spared_by_neighbour
-from btqueue.network.stations.network import network_of
+from btqueue.network.stations.description import network_of
 from btqueue.network.stations.point import operating_point
 from btqueue.network.stations.queues import MOST_LOAD, Tail, growth, longer
 from btqueue.network.stations.transport import received

@@ -10,7 +10,7 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.answers import NoConvergence, NotSampled
 from btqueue.network.solve import gate
 from btqueue.network.stations import tagged
-from btqueue.network.stations.network import network_of
+from btqueue.network.stations.description import network_of
 from btqueue.network.stations.tagged import BUCKET, SAID, Ring, Sample, offer
 from btqueue.scenario import Scenario
 from btqueue.scenario.traits import in_tables

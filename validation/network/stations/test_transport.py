@@ -12,7 +12,7 @@ from beside import mean, near_simulation
 import btqueue as bt
 from btqueue.baseband import SLOT_S
 from btqueue.network.stations.air import slowed
-from btqueue.network.stations.network import network_of
+from btqueue.network.stations.description import network_of
 from btqueue.network.stations.transport import Queue, _carried, held_back, resting_window, saw
 from btqueue.scenario.traits import in_tables
 
@@ -293,42 +293,31 @@ BURSTS = LONE | EDR | {"traffic.source": "ibp", "traffic.scv": 4.0, "traffic.loa
 MESSAGES = {"network.flows": "downlink", "traffic.load_kbps": 20.0, "traffic.message_bytes": 4380}
 AHEAD = [
     # the last message of an odd number waits for the next burst: 94 % too long if all were single ones
-    (BURSTS, 0.0827),
-    (
-        BURSTS | {"traffic.scv": 2.0, "traffic.load_kbps": 60.0, "traffic.message_bytes": 2920}
-        | {"transport.delayed_ack": False},
-        0.0296,
-    ),
+    BURSTS,
+    BURSTS | {"traffic.scv": 2.0, "traffic.load_kbps": 60.0, "traffic.message_bytes": 2920}
+    | {"transport.delayed_ack": False},
     # a segment of five frames and its end of two share an acknowledgement: 24 % too long with two of five
-    (LONE | MESSAGES | {"traffic.message_bytes": 1800, "transport.windows": "segments"}, 0.0275),
+    LONE | MESSAGES | {"traffic.message_bytes": 1800, "transport.windows": "segments"},
     # a third segment waits for the timer, and not in the window: 15 % too short
-    (MESSAGES | {"transport.receive_window_segments": 6}, 0.1424),
+    MESSAGES | {"transport.receive_window_segments": 6},
     # 80 ms at hosts hold no segments of a message back
-    (
-        MESSAGES | EDR | {"network.peripherals": 4, "traffic.load_kbps": 48.0, "traffic.message_bytes": 2920}
-        | {"transport.receive_window_segments": 5, "transport.delayed_ack": False}
-        | {"link.packets": ["2-DH3", "2-DH1"], "link.baseband_delay_s": 0.02},
-        0.1071,
-    ),
+    MESSAGES | EDR | {"network.peripherals": 4, "traffic.load_kbps": 48.0, "traffic.message_bytes": 2920}
+    | {"transport.receive_window_segments": 5, "transport.delayed_ack": False}
+    | {"link.packets": ["2-DH3", "2-DH1"], "link.baseband_delay_s": 0.02},
     # two bridges and a central between them hold each packet for 50 ms, each way: 42 % too short
-    (
-        {"network.topology": "chain", "network.hops": 3, "network.flows": "end-to-end"}
-        | {"traffic.load_kbps": 1.0, "transport.delayed_ack": False, "link.baseband_delay_s": 0.05},
-        0.4678,
-    ),
+    {"network.topology": "chain", "network.hops": 3, "network.flows": "end-to-end"}
+    | {"traffic.load_kbps": 1.0, "transport.delayed_ack": False, "link.baseband_delay_s": 0.05},
     # 17 segments of nine packets, with room for 149: an acknowledgement of two lets all of them out
-    (
-        LONE | {"network.flows": "uplink", "link.packets": ["DH3"], "traffic.source": "greedy"}
-        | {"transport.receive_window_segments": 17, "flow_control.baseband_packets": 149},
-        0.2978,
-    ),
+    LONE | {"network.flows": "uplink", "link.packets": ["DH3"], "traffic.source": "greedy"}
+    | {"transport.receive_window_segments": 17, "flow_control.baseband_packets": 149},
 ]  # fmt: skip
-"""Round trips that this package's simulator once had (20 x 480 s)."""
 
 
-@pytest.mark.parametrize(("changes", "rtt_s"), AHEAD)
-def test_segments_ahead_and_behind_in_messages_bursts_and_windows(changes, rtt_s):
-    assert mean(bt.Scenario().changed(changes), "rtt_s") == pytest.approx(rtt_s, rel=0.04)
+@pytest.mark.parametrize("changes", AHEAD)
+def test_segments_ahead_and_behind_in_messages_bursts_and_windows(changes):
+    """Errors are at most 2.5 %. The tolerance, chosen after they were seen, is below the aim of 5 %."""
+    runs = {"run.duration_s": 480.0, "run.warmup_s": 60.0, "run.replications": 20}
+    near_simulation(bt.Scenario().changed(changes | runs), rtt_s=0.04)
 
 
 @pytest.mark.parametrize(

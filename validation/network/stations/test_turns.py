@@ -7,7 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import btqueue as bt
-from btqueue.network.stations.network import network_of
+from btqueue.network.stations.description import network_of
 from btqueue.network.stations.point import operating_point
 from btqueue.network.stations.queues import MOST_LOAD, stretch
 from btqueue.scenario.traits import in_tables
