@@ -552,7 +552,8 @@ def of_relays(asked: Asked) -> Iterator[str]:
         cyclic = all(piconets[asked.network.ports[v.index].piconet].discipline in CYCLIC for v in visits)
         repeated = any(visit.train.frames > visit.train.packets for visit in visits)
         lone = not asked.network.bridges or air.one_by_one(asked.network)
-        known = full or (asked.by_one(f) and cyclic and not repeated and lone)
+        in_step = endless and len(asked.point.links.links.row) == 1
+        known = full or in_step or (asked.by_one(f) and cyclic and not repeated and lone)
         if not known and (not asked.fits(f) or (endless and flow.acks < 1.0)):
             why = "share acknowledgements" if asked.fits(f) else "need several visits"
             yield (
