@@ -1,6 +1,6 @@
 """No key is ignored in silence: it changes the answer of theory, is doubted, or makes no difference.
 
-The long test lays theory and simulation side by side wherever a changed key is answered without a new doubt.
+A long test lays theory and simulation side by side wherever the answer to a changed key stands.
 """
 
 import tomllib
@@ -40,7 +40,7 @@ QUICK = ("access point",)
 """Bases that are asked about in every run of the tests; the others are for the long tests."""
 
 TOLERANCE = {"goodput_kbps": 0.10, "rtt_s": 0.20, "session_time_s": 0.20}
-"""Relative errors that are not silent: an answer beyond them must warn."""
+"""Relative errors beyond which an answer must be in doubt."""
 
 CONFIDENCE = 0.9999
 """Of an interval: of a thousand metrics that are off by just the tolerance, one in ten tests fails."""
@@ -103,22 +103,24 @@ def quick_simulation(scenario_toml: str) -> Results:
     return bt.simulate(scenario.with_(run__duration_s=100, run__replications=4), threads=1)
 
 
-SECONDS = {"lossy ring": 3000, "sessions": 5000, "CentaurusComm": 5000}
-"""How long bases are simulated, if not for 500 s."""
+IN_DOUBT = {"lossy ring", "sessions", "CentaurusComm", "busy link"}
+"""Bases of which at most two answers stand, of up to 209 changes."""
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", BASES)
-def test_a_changed_key_is_answered_right_or_with_a_warning(name: str):
-    wrong, seconds = [], SECONDS.get(name, 500)
+@pytest.mark.parametrize("name", [one for one in BASES if one not in IN_DOUBT])
+def test_a_changed_key_is_answered_right_or_in_doubt(name: str):
+    wrong, compared = [], 0
     for change in changes_of(name):
         # a load schedule is answered for the run's duration: it has to be the one that is simulated
-        changed = change.after.with_(run__duration_s=seconds, run__replications=6)
-        before, after = solved(change.before.to_toml()), solved(changed.to_toml())
-        if isinstance(before, str) or isinstance(after, str) or set(after[1]) - set(before[1]):
+        changed = change.after.with_(run__duration_s=500, run__replications=6)
+        after = solved(changed.to_toml())
+        if isinstance(after, str) or not after[0].attrs["stands"]:
             continue
+        compared += 1
         if any(found := differences(after[0], bt.simulate(changed, threads=1))):
             wrong.append(f"{change.key} = {change.value}: {found}")
+    assert compared
     assert not wrong, "\n".join(wrong)
 
 
