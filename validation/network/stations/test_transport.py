@@ -174,6 +174,7 @@ def test_a_free_running_clock_shifts_the_pairs_that_are_acknowledged_unless_it_k
         ({"transport.initial_window_segments": 21}, 40.0, 42.0),  # between the bounds, where it stays
         ({"traffic.source": "poisson", "traffic.load_kbps": 100.0}, 40.0, 41.5),
         ({"transport.receive_window_segments": 20}, 40.0, 20.0),
+        ({"transport.alpha": 0.95, "radio.per": 0.1}, 40.0, 4.0),  # the part of 4.997 is above alpha
     ],
 )
 def test_alpha_to_beta_segments_of_vegas_wait(changes, rate, rests):
@@ -181,6 +182,7 @@ def test_alpha_to_beta_segments_of_vegas_wait(changes, rate, rests):
     keys = {"traffic.source": "greedy", "transport.variant": "vegas", "network.peripherals": 1}
     keys |= {"transport.receive_window_segments": 200, "transport.initial_window_segments": 2}
     keys |= {"transport.alpha": 1.0, "transport.beta": 3.0, "transport.delayed_ack": False}
+    keys |= {"link.arq": "none", "radio.model": "constant"}
     (flow,) = network_of(bt.Scenario().changed(keys | changes)).flows
     assert resting_window(flow, rate, 1.0).window == pytest.approx(rests)
 
