@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 from scipy import stats
 
+from btqueue.baseband.low_energy import PHYS
 from btqueue.baseband.packets import PACKET_TYPES
 from btqueue.scenario import METRICS, Scenario
 from btqueue.scenario.metrics import Results
@@ -203,6 +204,8 @@ def air(a: Answer) -> Iterator[Found]:
         names |= set(a.scenario.link.adaptation_packets)
     packets = [PACKET_TYPES[name] for name in names]
     best = max(packet.payload_bytes * 8e-3 / (packet.slots * SLOT_S) for packet in packets)
+    if a.scenario.link.bearer == "le":
+        best = 8e3 / PHYS[a.scenario.le.phy].byte_us
     crossings = np.zeros((len(a.plan.piconets), len(a.plan.flows)))
     for number, flow in enumerate(a.plan.flows):
         for hop in a.plan.route(flow.source, flow.target):

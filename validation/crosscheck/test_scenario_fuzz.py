@@ -20,7 +20,7 @@ PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 
 @pytest.mark.parametrize(
     ("first", "number", "processes"),
-    [(0, 40, 1), pytest.param(100_000, 5000, PROCESSES, marks=pytest.mark.long, id="five_thousand")],
+    [(0, 40, 1), pytest.param(100_000, 1000, PROCESSES, marks=pytest.mark.long, id="one_thousand")],
 )
 def test_random_scenarios_are_answered_or_refused(tmp_path, first, number, processes):
     outcomes, faults = Counter[str](), {}
@@ -65,15 +65,17 @@ def test_many_solves_in_one_process_take_no_more_and_more_memory(tmp_path):
 
 @pytest.mark.long
 def test_every_key_of_the_vocabulary_is_reached(tmp_path):
-    files = write_files(tmp_path)
-    seen: set[str] = set()
-    for number in range(1000):
+    """The rarest keys are in one of some 700 scenarios."""
+    files, missing = write_files(tmp_path), set(keys())
+    for number in range(5000):
         for table, given in drawn(number, files).data.items():
             if isinstance(given, dict):
-                seen |= {f"{table}.{key}" for key in given}
+                missing -= {f"{table}.{key}" for key in given}
                 entries = [(key, one) for key in given if isinstance(given[key], list) for one in given[key]]
-                seen |= {f"{table}.{key}[].{k}" for key, e in entries if isinstance(e, dict) for k in e}
-    assert set(keys()) - seen == set()
+                missing -= {f"{table}.{key}[].{k}" for key, e in entries if isinstance(e, dict) for k in e}
+        if not missing:
+            break
+    assert missing == set()
 
 
 STRANGE = """

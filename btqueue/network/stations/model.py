@@ -231,7 +231,8 @@ def _of_flow(network: Network, point: Point, f: int, overflow: transport.Law | N
             timeouts, fast, rtt, loss = transport.open_losses(flow, law, rate, float(rtt), rest.window)
         if rate > 0.0 and rtt > flow.window / rate:  # Little: no more than a window is under way
             rtt = flow.window / rate
-    timeouts += point.expiries[f]
+    # a connection has one timer, which is hardly shorter than its round trip
+    timeouts = min(timeouts + point.expiries[f], 1.0 / max(flow.transport.min_rto_s, float(rtt)))
     if overflow is not None:
         rate, timeouts, fast = min(rate, overflow.goodput), overflow.timeouts, overflow.fast_retransmits
         loss, rtt = overflow.losses, overflow.rtt_s
