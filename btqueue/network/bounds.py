@@ -308,7 +308,7 @@ def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
 
 
 def _exchanged(scenario: Scenario, size: int) -> OnAir:
-    """Return the same of a hop of Bluetooth Low Energy: PDUs with a frame space and an empty PDU each.
+    """Return the use of a hop of Bluetooth Low Energy: PDUs with a frame space and an empty PDU each.
 
     A frame is an exchange there, and the empty PDU that answers takes the place of POLL and NULL.
     """

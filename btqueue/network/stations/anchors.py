@@ -1094,7 +1094,7 @@ class Carried:
 
 
 def metrics(network: Any, rate: Vector) -> dict[str, Any]:
-    """Return means of the links, shape (links,), and the energy of a bit.
+    """Return the metrics of each link, shape (links,), and the energy of a bit.
 
     Args:
         network: the stations and flows, a `Network`.

@@ -511,7 +511,7 @@ def of_phases(asked: Asked) -> Iterator[str]:
 
 
 def of_relays(asked: Asked) -> Iterator[str]:
-    """Yield flows from member to member whose segments meet each other at the second link."""
+    """Yield flows between two peripherals whose segments meet each other at the second link."""
     for f, flow, endless in asked.flows():
         if not asked.relayed(f) or flow.protocol != "tcp":
             continue

@@ -361,7 +361,7 @@ class Laws:
         return self.met_s.get(("air", int(self.links.piconet[link])), 0.0) / SLOT_S
 
     def polls(self, link: int) -> float:
-        """Return the slots from one poll of a link to the next that others take from a session."""
+        """Return the slots between two polls of a link that other flows take from a session."""
         links = self.links
         clients = links.others(links.load - links.plain_load) / np.maximum(links.others(links.load), 1e-12)
         busy = (links.rounds.polls - links.without_load) * (1.0 - as_share(clients))

@@ -215,7 +215,7 @@ class Task:
         )
 
     def changes(self, place: Place) -> dict[str, Any]:
-        """Return the values of the chosen keys at a place."""
+        """Return the values of the chosen keys at a point of the search."""
         return {choice.key: choice.at(at) for choice, at in zip(self.choices, place, strict=True)}
 
     def apart(self, one: Place, other: Place, numbers: Sequence[int]) -> bool:

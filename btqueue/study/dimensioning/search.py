@@ -213,7 +213,7 @@ def find_best(table: Table) -> Outcome:
     """Fill *table* with points until the best one is proved, or the search has ended.
 
     Raises:
-        ScenarioError: no point is a scenario that the engine can answer, or it gives none of the metrics.
+        ScenarioError: the engine can answer no point, or gives none of the metrics.
     """
     task, size, places = table.task, table.task.size, None
     fixed = any(constraint.of_keys_only for constraint in task.constraints)
