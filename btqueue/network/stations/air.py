@@ -260,7 +260,7 @@ def one_by_one(network: Network) -> bool:
 
 
 def as_share(values: NDArray) -> NDArray:
-    """Return the values, or the nearest share: 0 or 1."""
+    """Return the values, limited to shares from 0 to 1."""
     return np.minimum(np.maximum(values, 0.0), 1.0)
 
 

@@ -186,7 +186,7 @@ class Station:
 
     @cached_property
     def window_us(self) -> float:
-        """The window of an event (us)."""
+        """The time for exchanges in an event (us)."""
         return max(1e6 * self.window_s, 0.0)
 
     @cached_property
@@ -245,7 +245,7 @@ class Station:
         return self.exchange_us(down, back)
 
     def times_us(self, payloads: Vector) -> Vector:
-        """Return the times of exchanges, and the times that have to be left for them (us): (2, exchanges)."""
+        """Return the times of exchanges, and the times that must remain for them (us): (2, exchanges)."""
         rows = [tuple(row) for row in payloads.tolist()]
         known = {one: (self.exchange_us(*one), self.needed_us(*one)) for one in set(rows)}
         return np.array([known[one] for one in rows]).T

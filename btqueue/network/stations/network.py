@@ -279,7 +279,7 @@ class Piece(NamedTuple):
 
 
 class InEvents(NamedTuple):
-    """A flow and its acknowledgements, each for `every` segments, among connection events; as in `Flow`."""
+    """A flow by connection events: fields of `Flow`, with an acknowledgement for `every` segments."""
 
     forth: Visits
     back: Visits

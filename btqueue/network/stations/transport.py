@@ -735,8 +735,8 @@ def chain_of(
 ) -> Law:
     """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
 
-    The losses of a radio that fades without repetition depend on its state; acknowledgements are those of
-    segments that arrive.
+    The losses of a radio that fades without repetition depend on its state; only segments that arrive are
+    acknowledged.
     """
     transport, loss = flow.transport, flow.loss
     every = 1.0 / _acks(flow, service_s)
