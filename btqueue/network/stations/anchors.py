@@ -239,7 +239,7 @@ class Station:
         return self.air_us(down) + self.space_us + self.air_us(back)
 
     def needed_us(self, down: float, back: float) -> float:
-        """Return the time that has to be left of the window for this exchange to start (us)."""
+        """Return the time that must remain of the window for this exchange to start (us)."""
         if self.le.event_admission == "largest":
             down = back = self.le.payload_bytes
         return self.exchange_us(down, back)

@@ -1018,7 +1018,7 @@ class Laws:
             f: number of the flow.
             wait: mean at stations other than ports of piconets of several links (s).
             queue: at a port of a piconet of several links, if the flow waits longest there.
-            tokens: wait for them.
+            tokens: law of the wait for tokens.
             turn: time in which tokens gather for a segment of the flow and for the traffic between two of
                 them (s).
         """
