@@ -121,7 +121,7 @@ class Events(NamedTuple):
         apart: intervals to the next event: a peripheral without data skips some.
         over: anchor points of the link that pass during an event, which lasts longer than the interval.
         damaged: chance that a data PDU is damaged.
-        facing: the same of a PDU of the other side.
+        facing: chance that a PDU of the other side is damaged.
     """
 
     pdus: float
@@ -753,7 +753,7 @@ def _scheduled(
 
 
 def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) -> list[Station]:
-    """Return the links of a central beside exchanges that last longer than reservations.
+    """Return the links of a central, with events missed because exchanges outlast their reservations.
 
     The first exchange of an event always goes. Anchor points before its end are missed, also anchor points of
     the same link. A link with pauses has the exchanges of its segments, and a link that always has data the

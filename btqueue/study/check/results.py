@@ -188,7 +188,7 @@ def finite(text: str, source: str, what: str) -> float:
     """Return a number read from a file.
 
     Raises:
-        BadResults: it is none, not finite, or beyond `LARGEST`.
+        BadResults: the text is no number, not finite, or beyond `LARGEST`.
     """
     shown = text if len(text) <= 40 else f"{text[:37]}..."
     try:

@@ -274,11 +274,11 @@ def _round(table: Table, task: Task, seed: int) -> None:
 def neighbours(
     task: Task, place: Place, moving: Sequence[int], diagonals: int = DIAGONALS, share: float = STEP_SHARE
 ) -> list[Place]:
-    """Return the places one step away in some choices: up and down, along diagonals, all unordered values.
+    """Return the points one step away in some choices, diagonals included; of unordered choices all values.
 
     Args:
-        task: has the choices.
-        place: from where.
+        task: the problem, with the choices.
+        place: the point to start from.
         moving: numbers of the choices that change.
         diagonals: most ordered choices that change at a time.
         share: step of a continuous key, as a share of its range.
