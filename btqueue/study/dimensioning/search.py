@@ -34,7 +34,7 @@ class BudgetSpent(Exception):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A point and the model's answer.
+    """A point and its answer.
 
     Attributes:
         place: in the search.
@@ -45,7 +45,7 @@ class Candidate:
         warnings: warnings of the engine about its answer.
         unserved: number of flows whose goodput is 0.
         answered_by: "theory", or "simulation" where theory does not stand.
-        confirmed: whether it was simulated to be compared with others; these outrank all others.
+        confirmed: whether it was simulated for the comparison; such points outrank all others.
     """
 
     place: Place
