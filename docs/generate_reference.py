@@ -200,8 +200,8 @@ COVERAGE = """\
 
 # Coverage
 
-Where the answers of theory stand, and their measured errors against the simulator. Theory answers every
-network; for any scenario, `btqueue solve` says whether its answer stands, and why not.
+Where the answers of theory stand, and their measured errors against the simulator. Theory answers nearly
+every network; for any scenario, `btqueue solve` says whether its answer stands, and why not.
 
 ## Networks, sources and transports
 

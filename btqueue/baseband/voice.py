@@ -86,10 +86,10 @@ SQUARED: Final = 16
 
 
 class Frame(NamedTuple):
-    """A packet and the slot of its answer; a poll without data is one, too.
+    """A packet with its answer; a poll without data is also a frame.
 
     Attributes:
-        slots: of both.
+        slots: of packet and answer together.
         answers: answers with data that are due with it.
         more: slots by which an answer with data is longer.
         up: whether the data go up, and the answers down.

@@ -151,7 +151,7 @@ def ways_of(account: Account) -> dict[str, dict[str, Any]]:
 
 
 def document(scenario: Scenario, account: Account, interrupted: bool) -> dict[str, Any]:
-    """Return the JSON object."""
+    """Return the JSON object of an emulation."""
     from btqueue.study.provenance import as_document
 
     emulated = {

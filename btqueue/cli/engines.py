@@ -40,7 +40,7 @@ class Answer:
     compiling_s: float = 0.0
 
     def marked(self, dataset: xr.Dataset | None = None) -> xr.Dataset:
-        """Return the results (or a dataset made from them) to be written, marked if it was interrupted."""
+        """Return the results, or a dataset made from them, with a mark if the engine was interrupted."""
         written = self.results.to_dataset() if dataset is None else dataset
         return written.assign_attrs({INTERRUPTED_MARK: self.interrupted}) if self.interrupted else written
 

@@ -104,10 +104,10 @@ class Output(io.FileIO):
         self.raises, self.lost = raises, False
 
     def write(self, data: Any, /) -> int:
-        """Write.
+        """Write; after a failure drop everything.
 
         Raises:
-            OutputLost: the first time that it fails, if that is wanted.
+            OutputLost: the first write that fails, if `raises`.
         """
         if not self.lost:
             try:

@@ -147,11 +147,11 @@ def _about_engines(found: xr.Dataset, metrics: Sequence[str]) -> list[str]:
     checks = json.loads(found.attrs["checks"]) if "checks" in found.attrs else None
     around = checks["simulated"] if checks else 0
     lines = []
-    if played > around:
-        why = next(filter(None, found["why"].values.ravel().tolist()), "") if "why" in found else ""
-        why = f" (reasons with --out), first: {why}" if why else ""
+    why = next(filter(None, found["why"].values.ravel().tolist()), "") if "why" in found else ""
+    if played > around and why:  # `--engine simulate` asks theory nothing
         lines.append(
-            f"{played - around:,} points simulated: theory does not stand there, or lacks a metric{why}"
+            f"{played - around:,} points simulated: theory does not stand there, or lacks a metric (reasons "
+            f"with --out), first: {why}"
         )
     for name in (metrics or ["goodput_kbps"]) if played else ():
         if f"{name}_ci95" in found:

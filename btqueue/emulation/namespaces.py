@@ -83,7 +83,7 @@ class Namespace(NamedTuple):
         return command(self.command(words))
 
     def set_kernel(self, name: str, value: object) -> None:
-        """Set a variable of the kernel (`sysctl`) inside, where the kernel has it for each namespace."""
+        """Set a kernel variable (`sysctl`) of this namespace, if the kernel has it for each namespace."""
         script = 'test -e "/proc/sys/$1" || exit 0; printf %s "$2" > "/proc/sys/$1"'
         self.run(["sh", "-c", script, "sh", name, str(value)])
 

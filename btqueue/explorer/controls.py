@@ -27,7 +27,7 @@ class Control(NamedTuple):
 
     Attributes:
         key: dotted.
-        value: in the scenario.
+        value: its value in the scenario.
         meaning: meaning of the key, in words.
         low: left end of a slider, None for a choice.
         high: right end of a slider, None for a choice.

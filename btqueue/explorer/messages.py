@@ -58,10 +58,10 @@ def told_scenario(scenario: Scenario, found: list[Control]) -> dict[str, Any]:
 
 
 def told_curve(curve: Curve, groups: Sequence[str] = ()) -> dict[str, Any]:
-    """Return a curve: its places, and a list of values for each metric with gaps where none is.
+    """Return a curve as plain values: its points, and for each metric a list of values, with gaps.
 
     Args:
-        curve: the points that are there.
+        curve: the points answered so far.
         groups: groups of the flows, where these differ.
     """
     failures = [one.failure for one in curve.answers.values() if one.failure is not None]

@@ -115,7 +115,7 @@ class Capacity:
     flows: int
 
     def used(self, goodputs: np.ndarray) -> np.ndarray:
-        """Return the share of the time left to data that each name must be busy, at least, shape (names,)."""
+        """Return the least share of its time for data that each of `names` is busy, shape (names,)."""
         each = np.asarray(goodputs, float)[self.flow]
         one, other = (np.bincount(self.part, way * each, self.parts) for way in self.takes)
         return np.bincount(self.owner, np.maximum(one, other)[self.owned], len(self.names)) / self.shares
@@ -308,7 +308,7 @@ def on_air(scenario: Scenario, size: int, *, exact: bool = True) -> OnAir:
 
 
 def _exchanged(scenario: Scenario, size: int) -> OnAir:
-    """Return the same of a hop of Bluetooth Low Energy: PDUs with a frame space and an empty PDU each.
+    """Return the use of a hop of Bluetooth Low Energy: PDUs with a frame space and an empty PDU each.
 
     A frame is an exchange there, and the empty PDU that answers takes the place of POLL and NULL.
     """

@@ -46,7 +46,7 @@ def cut(size: int, names: tuple[str, ...], method: Segmentation) -> tuple[Packet
 
 
 def kinds_of(link: Link, bits: Bits, size: int, ber: float, quality: float) -> Sequence[PacketType]:
-    """Return the types of the packets in which `size` bytes cross, on a radio that damages these `bits`."""
+    """Return the types of the packets that carry `size` bytes; `bits`: which bits the radio may damage."""
     if link.adaptation == "fixed":
         return cut(size, link.packets, link.segmentation)
     every = packet_types(link.packets)

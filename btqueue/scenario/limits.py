@@ -129,7 +129,7 @@ def starved(scenario: Scenario, goodput: Sequence[float], offered: Sequence[floa
 
 
 def with_the_next(first: Bound, every: Iterable[Bound], kbps: float) -> list[Bound]:
-    """Return the bound that limits a flow of this goodput (kbit/s), and the least of the others behind it."""
+    """Return the bound that limits a flow of this goodput (kbit/s), and the lowest other bound."""
     later = [one for one in every if (one.kind, one.name) != (first.kind, first.name)]
     later = [one for one in later if math.isfinite(one.kbps) and (first.kind, one.kind) != ("timer", "cwnd")]
     further = min(later, key=lambda one: one.kbps, default=None)

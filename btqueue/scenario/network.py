@@ -131,10 +131,10 @@ class Flow(_WithOwnKeys):
         return self.model_copy(update=own).model_dump(mode="json", by_alias=True, include=kept)
 
     def names(self, number: int) -> dict[str, str]:
-        """Return where a message finds the keys of the tables in which this flow, of this number, differs.
+        """Return where keys that this flow sets stand: for `traffic.source` in `network.flows[2].law`.
 
-        Returns:
-            For `traffic.source` and the like: `network.flows[number].law` and the like.
+        Args:
+            number: of the flow.
         """
         tables = {name: "traffic" if name in Traffic.model_fields else "transport" for name in self.own}
         place = f"network.flows[{number}]"

@@ -277,8 +277,8 @@ def wrong_value(key: str, field: FieldInfo | None, value: object, *, of_entry: b
 
     Args:
         key: dotted.
-        field: field of the key, or of the list; None if the key is no table's.
-        value: that was given.
+        field: field of the key, or of the list; None if no table has the key.
+        value: the value that was given.
         of_entry: whether the value is an entry of the list.
     """
     if field is None:

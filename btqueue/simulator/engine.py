@@ -132,7 +132,7 @@ def advance(sim, until):
 
 @outlined
 def play_islands(sim, until):
-    """Play all events up to `until`, of one island after the other."""
+    """Play all events up to `until`, one island (see `advance`) after the other."""
     clock = sim.clock[0]
     while clock.island < len(sim.islands):
         reason = play(sim, sim.islands[clock.island], until)

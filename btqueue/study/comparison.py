@@ -178,7 +178,7 @@ def heading(row: str, estimate: Estimate) -> str:
 
 
 def has_spread(row: str, estimate: Estimate) -> bool:
-    """Whether a row of a table where flows differ has a least and a greatest part: a group, or links."""
+    """Whether a row of a table by groups shows least and greatest values: a row of a group, or of links."""
     return "[" in row or estimate.part == "link"
 
 

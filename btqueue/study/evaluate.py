@@ -35,7 +35,7 @@ PRECISION, TIMES, FIRST = 0.02, {"rtt_s": 0.05, "session_time_s": 0.05}, 4
 """Relative half-widths of the intervals of goodput and times at which a simulation in place of theory stops,
 and the replications after which it first looks."""
 MORE = 4
-"""How many times as long its runs are, or as many, where those of the scenario's own `run` are not enough."""
+"""Factor of the length or the number of runs where the scenario's own `run` is not enough."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
 
 
 def replications_for_times(results: Results) -> int:
-    """Return how many replications should be enough for `TIMES`, no more than were made where they are."""
+    """Return how many replications should give the precision `TIMES`; the present number if it is enough."""
     from btqueue.simulator.statistics.precision import next_target
 
     found, targets = summarise(results), [int(results.sizes["replication"])]

@@ -66,7 +66,7 @@ class Interval:
         return self.count is None and self.step is None
 
     def at(self, share: float) -> float:
-        """Return the value below which *share* (0 to 1) of a random one's probability lies."""
+        """Return the quantile at *share* (0 to 1) of a random value."""
         low, high = (self.low - 0.5, self.high + 0.5) if self.whole else (self.low, self.high)
         if self.scale == "log":
             low, high = (max(low, 0.5), high) if self.whole else (low, high)

@@ -140,7 +140,7 @@ def labels_of(results: Results | xr.Dataset, part: str) -> tuple[str, ...]:
 
 
 def by_queue(results: Results | xr.Dataset, estimate: Estimate) -> dict[str, Estimate]:
-    """Return the estimate of each queue by its name; empty for a metric that is none of queues."""
+    """Return the estimate of each queue by its name; empty for other metrics."""
     if estimate.part != "queue":
         return {}
     widths = estimate.ci95s or [math.nan] * len(estimate.means)

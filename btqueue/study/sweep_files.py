@@ -149,7 +149,7 @@ def _coordinates(points: Points, engines: Sequence[Engine], parts: Mapping[str, 
 
 
 def _described(dataset: xr.Dataset) -> xr.Dataset:
-    """Put units and names on the metrics, on those of single flows, links and queues, and on quantities."""
+    """Put units and names on metrics, also of single flows, links and queues, and on quantities."""
     dataset = describe(dataset)
     for name, variable in dataset.data_vars.items():
         base, per, _ = str(name).partition("_per_")

@@ -260,7 +260,7 @@ def one_by_one(network: Network) -> bool:
 
 
 def as_share(values: NDArray) -> NDArray:
-    """Return the values, or the nearest share: 0 or 1."""
+    """Return the values, limited to shares from 0 to 1."""
     return np.minimum(np.maximum(values, 0.0), 1.0)
 
 
@@ -968,10 +968,9 @@ class Links:
         return found
 
     def residuals(self, sent: Vector, answered: Vector, acks: Vector, varies: Matrix) -> Matrix:
-        """Return the mean residual work of the visits to each link by each flow (slots), (flows, links).
+        """Return the mean residual work of each flow's visits to each link (slots), shape (flows, links).
 
-        Half of the second moment of the work of a segment, or its acknowledgement, in a visit, times its
-        rate.
+        Segments (or acknowledgements) per slot times half the second moment of their work in a visit.
         """
         limit = self.limit[self.port_link]
         found = np.zeros((len(sent), len(self.names)))

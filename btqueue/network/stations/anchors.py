@@ -121,7 +121,7 @@ class Events(NamedTuple):
         apart: intervals to the next event: a peripheral without data skips some.
         over: anchor points of the link that pass during an event, which lasts longer than the interval.
         damaged: chance that a data PDU is damaged.
-        facing: the same of a PDU of the other side.
+        facing: chance that a PDU of the other side is damaged.
     """
 
     pdus: float
@@ -186,7 +186,7 @@ class Station:
 
     @cached_property
     def window_us(self) -> float:
-        """The window of an event (us)."""
+        """The time for exchanges in an event (us)."""
         return max(1e6 * self.window_s, 0.0)
 
     @cached_property
@@ -239,13 +239,13 @@ class Station:
         return self.air_us(down) + self.space_us + self.air_us(back)
 
     def needed_us(self, down: float, back: float) -> float:
-        """Return the time that has to be left of the window for this exchange to start (us)."""
+        """Return the time that must remain of the window for this exchange to start (us)."""
         if self.le.event_admission == "largest":
             down = back = self.le.payload_bytes
         return self.exchange_us(down, back)
 
     def times_us(self, payloads: Vector) -> Vector:
-        """Return the times of exchanges, and the times that have to be left for them (us): (2, exchanges)."""
+        """Return the times of exchanges, and the times that must remain for them (us): (2, exchanges)."""
         rows = [tuple(row) for row in payloads.tolist()]
         known = {one: (self.exchange_us(*one), self.needed_us(*one)) for one in set(rows)}
         return np.array([known[one] for one in rows]).T
@@ -753,7 +753,7 @@ def _scheduled(
 
 
 def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) -> list[Station]:
-    """Return the links of a central beside exchanges that last longer than reservations.
+    """Return the links of a central, with events missed because exchanges outlast their reservations.
 
     The first exchange of an event always goes. Anchor points before its end are missed, also anchor points of
     the same link. A link with pauses has the exchanges of its segments, and a link that always has data the
@@ -1094,7 +1094,7 @@ class Carried:
 
 
 def metrics(network: Any, rate: Vector) -> dict[str, Any]:
-    """Return means of the links, shape (links,), and the energy of a bit.
+    """Return the metrics of each link, shape (links,), and the energy of a bit.
 
     Args:
         network: the stations and flows, a `Network`.

@@ -286,7 +286,7 @@ class Asked(NamedTuple):
     def beyond_ports(self, piconet: int) -> str | None:
         """Return the utilisation of a port or of the air that is above `most_at_ports`, "" if none is.
 
-        None for traffic of which these bounds are not known.
+        None if the bounds are not known for this traffic.
         """
         most = self.most_at_ports(piconet)
         if most is None:

@@ -34,7 +34,7 @@ class Place(NamedTuple):
         busy: slots during which the central has polled no other link.
         rest: slots of the segment's frames since its last wait; the next wait includes them.
         owed: slots of the work of links that have not been visited since; the next wait takes them, too.
-        gone_s: time since then, on wires.
+        gone_s: time on wires since it left the piconet.
     """
 
     piconet: int

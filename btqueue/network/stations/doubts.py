@@ -96,7 +96,7 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
 
 
 def of_edges(asked: Asked) -> Iterator[str]:
-    """Yield packets that come back from a wire as their link is polled, between long visits of full links."""
+    """Doubt packets that come back from a wire as their link is polled, between long visits of full links."""
     for f, _, _ in asked.flows():
         if asked.point.links.edges_s.get(f, 0.0) / 2.0 > TOLERATED * asked.rtt[f]:
             yield (
@@ -106,7 +106,7 @@ def of_edges(asked: Asked) -> Iterator[str]:
 
 
 def of_the_edge(asked: Asked) -> Iterator[str]:
-    """Yield loads close to the capacity."""
+    """Doubt loads close to the capacity."""
     for f, flow, endless in asked.flows():
         under_way = float(asked.point.rate[f] * asked.rtt[f])
         more = flow.load - float(asked.point.rate[f])
@@ -132,7 +132,7 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
 
 
 def of_the_run(asked: Asked) -> Iterator[str]:
-    """Yield large windows that are not open before a run ends: they grow by a segment a round trip.
+    """Doubt large windows that are not open before a run ends: they grow by a segment a round trip.
 
     A window that grows from half of its size is open by a time t. Until then its round trips are too short:
     with measurements from w to w + r by (t - w)^2 / 4 t r in the mean.
@@ -162,7 +162,7 @@ def of_the_run(asked: Asked) -> Iterator[str]:
 
 
 def of_recordings(asked: Asked) -> Iterator[str]:
-    """Yield recorded arrivals that end before the run: theory takes the mean rate until they end."""
+    """Doubt recorded arrivals that end before the run: theory takes the mean rate until they end."""
     for flow in asked.network.flows:
         traffic = flow.traffic
         if traffic.source != "file" or traffic.file_period_s is not None:
@@ -177,7 +177,7 @@ def of_recordings(asked: Asked) -> Iterator[str]:
 
 
 def of_jumps(asked: Asked) -> Iterator[str]:
-    """Yield fixed points that were not fully found: laws jump where a station fills."""
+    """Doubt fixed points that were not fully found: laws jump where a station fills."""
     filled = all(asked.filled(f) for f, _, _ in asked.flows())
     # waits before stations that are not full are inconsistent
     filled = filled and bool((asked.used[asked.point.wait > 0.0] > CROWDED).all())
@@ -189,7 +189,7 @@ def of_jumps(asked: Asked) -> Iterator[str]:
 
 
 def of_lost_feedback(asked: Asked) -> Iterator[str]:
-    """Yield data packets that are lost together with the acknowledgement bit of the other direction.
+    """Doubt data packets that are lost together with the acknowledgement bit of the other direction.
 
     Theory loses this bit with POLL and NULL only, as if no data came back over the link. With a fixed error
     rate of every packet, `radio.per`, there is no difference.
@@ -210,7 +210,7 @@ def of_lost_feedback(asked: Asked) -> Iterator[str]:
 
 
 def of_unread_keys(asked: Asked) -> Iterator[str]:
-    """Yield keys that matter and that no law reads."""
+    """Doubt keys that matter and that no law reads."""
     losing = any(flow.loss > 0.0 or flow.ack_loss > 0.0 for flow in asked.network.flows)
     losing = losing or bool(buffers.doubts(asked.network, asked.point))
     only_sessions = all(flow.messages for flow in asked.network.flows if flow.protocol == "tcp")

@@ -83,7 +83,7 @@ chosen from these."""
 
 
 def of_busy_resources(asked: Asked) -> Iterator[str]:
-    """Yield resources with much use by random sources: waits there depend on more than the means."""
+    """Doubt resources with much use by random sources: waits there depend on more than the means."""
     links = asked.point.links.links
     several = len(links.names) > 1
     fades = any(visit.train.worse > 0.0 for flow in asked.network.flows for visit in flow.forth)
@@ -129,7 +129,7 @@ def of_busy_resources(asked: Asked) -> Iterator[str]:
 
 
 def of_the_knee(asked: Asked) -> Iterator[str]:
-    """Yield windows that neither fill a resource nor leave it free: there it matters which bursts meet."""
+    """Doubt windows that neither fill a resource nor leave it free: there it matters which bursts meet."""
     links = asked.point.links.links
     rate = np.where(links.endless, asked.point.rate, 0.0)
     senders = int((rate > 0.0).sum())
@@ -219,7 +219,7 @@ def _is_rough(asked: Asked, f: int, flow: Flow, near: float) -> bool:
 
 
 def of_disciplines(asked: Asked) -> Iterator[str]:
-    """Yield piconets whose central does not visit its links in turn, where several have data."""
+    """Doubt piconets whose central does not visit its links in turn, where several have data."""
     links = asked.point.links.links
     for number, piconet in enumerate(asked.network.piconets):
         here = links.piconet == number
@@ -339,7 +339,7 @@ def _one_connection(asked: Asked, piconet: int) -> bool:
 
 
 def of_bursts(asked: Asked) -> Iterator[str]:
-    """Yield sources whose segments come several at once."""
+    """Doubt sources whose segments come several at once."""
     for f, flow, endless in asked.flows():
         if endless or not flow.load:
             continue
@@ -450,7 +450,7 @@ def _ends_of_messages(asked: Asked, f: int, flow: Flow) -> str:
 
 
 def of_hosts(asked: Asked) -> Iterator[str]:
-    """Yield doubts about acknowledgements, tokens and random delays at hosts, where their laws are rough."""
+    """Doubt acknowledgements, tokens and random delays at hosts, where their laws are rough."""
     count = len(asked.network.ports) + len(asked.network.wires)
     for f, flow in enumerate(asked.network.flows):
         relayed, tcp = asked.relayed(f), flow.protocol == "tcp"
@@ -489,7 +489,7 @@ def of_hosts(asked: Asked) -> Iterator[str]:
 
 
 def of_phases(asked: Asked) -> Iterator[str]:
-    """Yield periodic sources that meet others: their phases are constant in a run."""
+    """Doubt periodic sources that meet others: their phases are constant in a run."""
     for f, flow, endless in asked.flows():
         ports = [v for v in flow.forth if v.kind == "port"]
         few = len(asked.network.flows) < 2
@@ -511,7 +511,7 @@ def of_phases(asked: Asked) -> Iterator[str]:
 
 
 def of_relays(asked: Asked) -> Iterator[str]:
-    """Yield flows from member to member whose segments meet each other at the second link."""
+    """Doubt flows between two peripherals whose segments meet each other at the second link."""
     for f, flow, endless in asked.flows():
         if not asked.relayed(f) or flow.protocol != "tcp":
             continue
@@ -597,7 +597,7 @@ def _left_idle(asked: Asked, flow: Flow) -> float:
 
 
 def of_voice(asked: Asked) -> Iterator[str]:
-    """Yield voice links whose slots cut the time for data into gaps that frames may not fill.
+    """Doubt voice links whose slots cut the time for data into gaps that frames may not fill.
 
     Gaps are an even number of slots, and packets of one slot with their answers fill them: of 80 random
     networks with these packets 79 were right. The frames of windows that fill a station have a known order:
@@ -641,7 +641,7 @@ def of_voice(asked: Asked) -> Iterator[str]:
 
 
 def of_tokens(asked: Asked) -> Iterator[str]:
-    """Yield waits for tokens that are a large part of the round trip of a random source."""
+    """Doubt waits for tokens that are a large part of the round trip of a random source."""
     for f, _, endless in asked.flows():
         waits = not endless and asked.point.own_stray[f] > 0.1 * asked.rtt[f]
         late = asked.expired(f) if waits else 0.0
@@ -653,7 +653,7 @@ def of_tokens(asked: Asked) -> Iterator[str]:
 
 
 def of_datagrams(asked: Asked) -> Iterator[str]:
-    """Yield datagrams in bursts beyond a buffer."""
+    """Doubt datagrams in bursts beyond a buffer."""
     for f, flow in enumerate(asked.network.flows):
         if flow.protocol != "none" or flow.messages or not flow.load:
             continue
@@ -670,7 +670,7 @@ def of_datagrams(asked: Asked) -> Iterator[str]:
 
 
 def of_turns(asked: Asked) -> Iterator[str]:
-    """Yield random sources that wait for the turns of others at a medium for much of a round trip.
+    """Doubt random sources that wait for the turns of others at a medium for much of a round trip.
 
     For 90 flows of 50 random cells these waits were 10 % off where no flow passes the medium twice and it is
     not full; for other flows a third.
@@ -715,7 +715,7 @@ def _at_half_duplex(asked: Asked, f: int) -> float:
 
 
 def of_jitter(asked: Asked) -> Iterator[str]:
-    """Yield segments that random delays hold back: behind others of their flow, or before a full station.
+    """Doubt segments that random delays hold back: behind others of their flow, or before a full station.
 
     Delays up to J at a host keep the order of segments, so that a segment waits for an earlier one with a
     longer delay. At a low rate x this adds x J^2 / 24 to the mean, and as much again where the segments leave
@@ -740,7 +740,7 @@ def of_jitter(asked: Asked) -> Iterator[str]:
 
 
 def of_sessions(asked: Asked) -> Iterator[str]:
-    """Yield sessions that share a station with other flows: their interaction is known on average only.
+    """Doubt sessions that share a station with other flows: their interaction is known on average only.
 
     For five sessions beside a flow of 100 to 1,300 kbit/s over a cell, times of sessions were up to 9 % off,
     their round trips 17 %, and the round trips of the other flow 54 %. Of 100 lone clients in piconets whose

@@ -80,7 +80,7 @@ round trips of most of them; from 17 random scenarios."""
 
 
 def of_nagle(asked: Asked) -> Iterator[str]:
-    """Yield messages that do not fill their segments, where the law of the segments is too rough.
+    """Doubt messages that do not fill their segments, where the law of the segments is too rough.
 
     Bounds are from 440 random scenarios.
     """
@@ -177,7 +177,7 @@ def _short_among_full(asked: Asked, f: int, flow: Flow, under_way: float) -> str
 
 
 def of_acknowledgements(asked: Asked) -> Iterator[str]:
-    """Yield delayed acknowledgements that wait for the next message, or for the rest of a window."""
+    """Doubt delayed acknowledgements that wait for the next message, or for the rest of a window."""
     for f, flow, endless in asked.flows():
         if flow.short:
             continue
@@ -306,7 +306,7 @@ def _repaired(asked: Asked, f: int, flow: Flow, law: transport.Law) -> bool:
 
 
 def of_carried_acknowledgements(asked: Asked) -> Iterator[str]:
-    """Yield data in both directions whose piggybacked acknowledgements depend on the start of connections."""
+    """Doubt data in both directions whose piggybacked acknowledgements depend on the start of connections."""
     for _, flow, endless in asked.flows():
         transports = flow.transport
         if flow.protocol != "tcp" or flow.reverse is None or not transports.piggyback:
@@ -341,7 +341,7 @@ def _lasts(flow: Flow, law: transport.Law, slowest: float) -> bool:
 
 
 def of_losses(asked: Asked) -> Iterator[str]:
-    """Yield connections that lose segments."""
+    """Doubt connections that lose segments."""
     connections = sum(flow.protocol == "tcp" for flow in asked.network.flows)
     rooms = buffers.buffers(asked.network, asked.point)
     for f, flow, endless in asked.flows():
@@ -417,7 +417,7 @@ def of_losses(asked: Asked) -> Iterator[str]:
 
 
 def of_vegas(asked: Asked) -> Iterator[str]:
-    """Yield connections by TCP Vegas whose window settles below the receive window."""
+    """Doubt connections by TCP Vegas whose window settles below the receive window."""
     for f, flow, endless in asked.flows():
         if flow.protocol == "tcp" and flow.transport.variant == "vegas":
             rest = asked.point.links.rests[f]

@@ -361,7 +361,7 @@ class Laws:
         return self.met_s.get(("air", int(self.links.piconet[link])), 0.0) / SLOT_S
 
     def polls(self, link: int) -> float:
-        """Return the slots from one poll of a link to the next that others take from a session."""
+        """Return the slots between two polls of a link that other flows take from a session."""
         links = self.links
         clients = links.others(links.load - links.plain_load) / np.maximum(links.others(links.load), 1e-12)
         busy = (links.rounds.polls - links.without_load) * (1.0 - as_share(clients))
@@ -1018,7 +1018,7 @@ class Laws:
             f: number of the flow.
             wait: mean at stations other than ports of piconets of several links (s).
             queue: at a port of a piconet of several links, if the flow waits longest there.
-            tokens: wait for them.
+            tokens: law of the wait for tokens.
             turn: time in which tokens gather for a segment of the flow and for the traffic between two of
                 them (s).
         """

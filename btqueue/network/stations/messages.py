@@ -42,7 +42,7 @@ class Sessions(NamedTuple):
         timeouts, fast_retransmits: expected in a session; lost_s: time that losses add to its cycle.
         expiries: of timers without a loss, expected in a session; infinite if they always expire.
         crossed: whether a timer sends an acknowledgement while its end sends the next request.
-        shared: whether it waits for others so that a medium is never idle, but for pauses.
+        shared: whether sessions keep a medium busy, so that they wait for each other.
     """
 
     cycle_s: float

@@ -259,7 +259,7 @@ def _of_datagrams(network: Network, point: Point, f: int) -> tuple[float, float]
 
 
 def _of_transport(network: Network, found: Found, tcp: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the metrics of transport; without those of timers where a law has no timers."""
+    """Return the metrics of transport, without repetitions where no law counts them."""
     kilobits = np.array([flow.kilobits for flow in network.flows])
     metrics: dict[str, Any] = {
         "goodput_kbps": found.rate * kilobits,

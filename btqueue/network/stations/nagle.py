@@ -59,7 +59,7 @@ class Path(NamedTuple):
         window: full segments that may be under way.
         every: full segments of data that are acknowledged at once.
         delay_s: time of the timer that acknowledges less (s).
-        soon_s: how much shorter the round trip of a short segment is that an acknowledgement lets out (s).
+        soon_s: by how much a short segment sent upon an acknowledgement has a shorter round trip (s).
     """
 
     full_s: float

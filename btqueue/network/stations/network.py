@@ -84,7 +84,7 @@ class Train(NamedTuple):
 
     @property
     def last(self) -> float:
-        """Time of its last packet over that of the mean packet, with the one-slot answers."""
+        """Time of its last packet over the mean time of a packet, each with its one-slot answer."""
         shorter = self.slots - (self.packets - 1.0) * self.first + 1.0
         return shorter * self.packets / (self.slots + self.packets)
 
@@ -279,7 +279,7 @@ class Piece(NamedTuple):
 
 
 class InEvents(NamedTuple):
-    """A flow and its acknowledgements, each for `every` segments, among connection events; as in `Flow`."""
+    """A flow by connection events: fields of `Flow`, with an acknowledgement for `every` segments."""
 
     forth: Visits
     back: Visits

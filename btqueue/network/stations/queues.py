@@ -269,7 +269,7 @@ def stretched(slots: Vector, visits: Vector, work: Matrix, full_visit: Vector) -
 
 
 def stretch(slots: float, visits: float, work: list[tuple[float, float]], *, once: bool = False) -> float:
-    """Return the same of one wait, with pairs of the work and of a full visit of the links that have any.
+    """Return how long one wait takes (`stretched`), with pairs (work, full visit) of the links with work.
 
     Where the longest queue is served first, a queue behind links that are always full grows until it is as
     long as their queues: then they take turns, and each of them is visited `once`.

@@ -437,7 +437,7 @@ def _behind(end: End, course: Course, answer: Course, most: float = inf) -> floa
     """Return the delay of the last acknowledgement by the answer ahead of it (s).
 
     Args:
-        end: that waits for it.
+        end: the end that waits for the acknowledgement.
         course: course of the message.
         answer: answer of the other end, whose segments go ahead.
         most: segments of the answer that leave at once.

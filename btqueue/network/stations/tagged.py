@@ -143,7 +143,7 @@ class Ring(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The tagged station as it stands, its history, and the others in it.
+    """The state of the tagged station, its history, and the other stations in it.
 
     Attributes:
         waiting: (3, R, 3) by place (`BUCKET`): release, kind, segment of packets; time ready, number, stamp.
@@ -510,7 +510,7 @@ def visit_s(limit, mean_slots, up, down):
 
 @subroutine
 def cycle(ring, station, own, now, lasting):
-    """Let the others have their visits after a visit to this station; `lasting`: keep their other packets.
+    """Let the other stations have their visits after this one; `lasting`: keep their other packets.
 
     Returns the time of the next visit to this station, and the packets of its two neighbours.
     """

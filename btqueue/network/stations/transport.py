@@ -289,7 +289,7 @@ def _until_timer(count: float, segments: int, every: int, delay_s: float) -> Rec
 
 
 def let_out(flow: Flow) -> float:
-    """Return the segments that are let out at once; with Vegas hardly any segments wait."""
+    """Return the most segments under way at once; Vegas keeps its window small."""
     if flow.protocol == "tcp" and flow.transport.variant == "vegas":
         return min(flow.window, 2.0 + flow.transport.alpha)
     return flow.window
@@ -315,7 +315,7 @@ def ahead_in_message(flow: Flow) -> float:
 
 
 def before(flow: Flow) -> float:
-    """Return the mean number of segments of earlier messages of its burst, as they are written."""
+    """Return the mean number of segments in earlier messages of a message's burst."""
     return flow.more / (1.0 - flow.more) * max(flow.batch, 1.0)
 
 
@@ -739,8 +739,8 @@ def chain_of(
 ) -> Law:
     """Return the renewal chain of a greedy connection on a path (`btqueue.transport.window_cycles`).
 
-    The losses of a radio that fades without repetition depend on its state; acknowledgements are those of
-    segments that arrive.
+    The losses of a radio that fades without repetition depend on its state; only segments that arrive are
+    acknowledged.
     """
     transport, loss = flow.transport, flow.loss
     every = 1.0 / _acks(flow, service_s)

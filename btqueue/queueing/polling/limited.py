@@ -88,7 +88,7 @@ def visits(model: PollingModel, coupling: Coupling) -> stations.Visits:
 def _vacation_queue(
     model: PollingModel, coupling: Coupling, covariance: Array, queue: Array, max_limit: int
 ) -> tuple[LimitedQueue, Coupling]:
-    """One limited queue on its own, and the coupling to the others that follows."""
+    """Return one limited queue alone, and its new coupling to the other queues."""
     n = model.queues
     linear = visits(model, coupling)
     steps = stations.moves(linear)

@@ -57,7 +57,7 @@ class PollingSolution(eqx.Module):
 
     Attributes:
         mean_wait: mean time from arrival to start of service; infinite if unstable.
-        mean_sojourn: the same to the end of service.
+        mean_sojourn: mean time from arrival to end of service.
         mean_queue: mean customers, the one in service included.
         mean_served: mean customers served in a visit.
         served_pairs: ``E[N (N - 1)]`` of the ``N`` customers of a visit to a limited queue, 0 for others.

@@ -43,7 +43,7 @@ def claims_of(paper: str) -> dict[str, Claim]:
 
 
 def is_judged(claim: Claim) -> bool:
-    """Whether there is anything to check."""
+    """Whether a claim can be judged by simulation."""
     return claim["verdict"] not in (TESTBED_ONLY, NOT_SIMULATED)
 
 

@@ -210,7 +210,7 @@ def judge_steps(engine: Engine, check: Claim) -> Finding:
 
 
 def judge_order(engine: Engine, check: Claim) -> Finding:
-    """Judge an order, each value against a share of the one before if a word asks for it."""
+    """Judge an order of values; if a word asks for it, each value against a share of the value before."""
     share, logarithmic = limit(check, 1.0), check.get("logarithmic", False)
     findings = [
         judgement.order(entries(engine, one), share, logarithmic=logarithmic) for one in at_places(check)

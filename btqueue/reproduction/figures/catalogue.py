@@ -99,8 +99,8 @@ class Drawn:
         claims: ids of the claims of the publication that bear on the figure.
         files: names of the pictures in their folder, in order.
         settings: how it was drawn, see `Settings`.
-        points: number of points in it; `computed` of them had not been known before.
-        computed: see there.
+        points: number of points in it.
+        computed: number of these points that were computed anew.
         seconds: that it took.
     """
 

@@ -104,9 +104,9 @@ class Counts(NamedTuple):
         return self.total - self.simulated[TESTBED_ONLY]
 
     def shares(self, solved: bool = False) -> tuple[float, float]:
-        """Return the shares of claims that are reproduced, and at least in part; NaN if there are none.
+        """Return the shares of claims reproduced, and reproduced at least in part; NaN without claims.
 
-        Of the checkable claims by the simulator, or of the claims on which the models have a verdict.
+        By the simulator, of all checkable claims; if `solved`, by theory, of the claims with its verdict.
         """
         found, total = (self.solved, self.solved.total()) if solved else (self.simulated, self.checkable)
         met = found[REPRODUCED]

@@ -200,7 +200,7 @@ def percent(share: float) -> str:
 
 
 def headline(report: Report) -> str:
-    """Return the result in a sentence or two."""
+    """Return the report's counts of reproduced claims in a sentence or two."""
     found = counts(report.outcomes)
     share, in_part = map(percent, found.shares())
     text = (

@@ -76,7 +76,7 @@ def enter(sim, index, end, state, now):
 
 @compiled
 def leave(sim, index, end, now):
-    """Nothing more is owed in this session."""
+    """Stop the watchdog of an end that has no more work in this session."""
     session = sim.sessions[index]
     session.busy[end] = 0
     clear_deadline(sim, index, kinds.WATCHDOG + end)

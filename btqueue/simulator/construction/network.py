@@ -59,9 +59,9 @@ def numbers_of_places(scenario: Scenario, plan: Topology, rates: np.ndarray) -> 
 
 
 def kind_of(plan: Topology, index: int) -> tuple[int, bool, bool]:
-    """Return what the numbers of a piconet depend on.
+    """Return the facts that set the numbers of a piconet.
 
-    They depend on how many members are in this piconet only, whether it has other members, and whether its
+    These are the number of members in this piconet only, whether it has other members, and whether its
     central is a bridge.
     """
     piconet, bridges = plan.piconets[index], plan.bridge_nodes

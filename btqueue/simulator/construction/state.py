@@ -198,7 +198,7 @@ def numbers_of(scenario: Scenario) -> tuple[Structure, Numbers, dict[str, np.nda
 
 
 class Skeleton:
-    """The rows of a network, whose arrays are built once: other numbers of the same structure replace theirs.
+    """The arrays of a network's structure, built once: scenarios of this structure only replace numbers.
 
     The arrays of the first numbers never change, so that nothing of one scenario is left in another one.
     """

@@ -116,7 +116,7 @@ def _lower_len(context, builder, sig, args):
 
 @internals.infer_global(operator.getitem)
 class EntryOfArray(internals.AbstractTemplate):
-    """The type of `sim.ports[i]`: a record or a number, a row of an array of two dimensions."""
+    """The type of `sim.ports[i]`: a record or a number, or a row of a two-dimensional array."""
 
     def generic(self, args, kws):
         """Return the signature."""

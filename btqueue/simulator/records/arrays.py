@@ -78,7 +78,7 @@ ZEROS = tuple(FIELDS)[-6:]
 
 @cache
 def record_type(dtype: np.dtype) -> np.dtype:
-    """Return the type with which a view as a record array costs nothing: the view itself would make it."""
+    """Return the type of a record array, kept because each view would otherwise make it again."""
     return np.dtype((np.record, dtype))
 
 

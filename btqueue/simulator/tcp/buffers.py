@@ -87,7 +87,7 @@ def grow(conn):
 def on_ack(conn):
     """Let the send buffer of a waiting application grow if one burst does not fill cwnd.
 
-    The records of Linux show it for acknowledgements that release two bursts, though both leave at once.
+    Recordings of Linux show this growth also if an acknowledgement releases two bursts at once.
     """
     if not conn.writing and conn.pipe + most_together(conn) < conn.cwnd:
         grow(conn)

@@ -159,7 +159,7 @@ def undo(conn, board):
 
 @compiled
 def settle(conn):
-    """Outside recovery any missing segment is a disorder."""
+    """Set the state outside recovery: disorder if any segment is missing, else open."""
     missing = conn.duplicate_acks > 0 if not conn.sack else conn.high_sacked >= conn.snd_una
     state = kinds.DISORDER if missing else kinds.OPEN
     if state != conn.state:

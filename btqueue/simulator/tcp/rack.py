@@ -155,7 +155,7 @@ def lateness(conn, sent_at, number, window, now):
 
 @compiled
 def least_wait(conn):
-    """Return what is added (ns) to the waits for lateness and for a probe (Linux TCP_TIMEOUT_MIN_US)."""
+    """Return the time added (ns) to the waits for lateness and for a probe (Linux TCP_TIMEOUT_MIN_US)."""
     return 2 * MILLISECOND if conn.timer_tick > 0 else 0
 
 

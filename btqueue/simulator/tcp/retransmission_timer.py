@@ -134,14 +134,14 @@ def fires_at(conn):
 
 @compiled
 def start_if_stopped(conn, now):
-    """Rule 1: sending a segment starts the timer if it is not running."""
+    """Rule 1 of the timer: sending a segment starts it if it is not running."""
     if conn.rto_deadline == NEVER:
         conn.rto_deadline = now + conn.rto
 
 
 @compiled
 def on_new_ack(conn, now):
-    """Rule 2: stop when everything sent is acknowledged, restart with the current RTO otherwise.
+    """Rule 2 of the timer: stop when everything sent is acknowledged, else restart with the current RTO.
 
     A doubled RTO lasts until a round trip is measured (RFC 6298, 5.7), unless `ack_ends_backoff`: then any
     acknowledgement of new data ends it (as in ns-3). An `impatient` sender restarts the timer only at the
@@ -173,7 +173,7 @@ def restart_from_head(conn, sent_at, now):
 
 @compiled
 def back_off(conn, now):
-    """Rule 3: after an expiry double the RTO, up to its maximum, and restart."""
+    """Rule 3 of the timer: after an expiry double the RTO, up to its maximum, and restart."""
     if conn.rto_backoff:
         conn.rto = min(2 * conn.rto, conn.max_rto)
     conn.rto_deadline = now + conn.rto

@@ -103,7 +103,7 @@ def pipe(conn, board, starts):
 
 @compiled
 def next_segment(conn, board, starts):
-    """Return the next segment to send in recovery, or NOTHING (NextSeg, rules 1 to 4; or 1 and 2)."""
+    """Return the next segment to send (NextSeg) or NOTHING; with `retransmit_only_lost` by rules 1 and 2."""
     # the first segment above HighRxt, below one that has arrived, that has not
     hole = first_with(board, max(conn.high_rxt + 1, conn.snd_una), conn.high_sacked, SACKED, 0)
     if hole == NOTHING or not is_lost(conn, board, starts, hole):

@@ -33,7 +33,7 @@ def end_round(conn):
 
 @compiled
 def mark(conn, starts, number, now):
-    """Begin a round with this new segment, if none is being measured and one segment is marked in each."""
+    """Begin a round with this new segment, if no round is under way (`PER_ACK`)."""
     if conn.vegas_adjustment == PER_ACK and conn.round_end == 0:
         conn.round_first = position(conn, starts, number)
         conn.round_end = number + 1

@@ -87,10 +87,10 @@ class Cause:
     """A changed scenario whose simulation fits the file.
 
     Attributes:
-        changes: keys and values; of the first outside link as `network.outside_links[1].buffer_packets`.
-        sentence: the mistake that it stands for.
+        changes: keys and values; a key of an outside link is `network.outside_links[1].buffer_packets`.
+        sentence: the mistake that these changes stand for.
         misfit: distance of its simulation from the file (`misfit`).
-        remains: metrics that still differ; none unless nothing fits.
+        remains: metrics that still differ, if no change explains all.
     """
 
     changes: Mapping[str, Any]

@@ -249,7 +249,7 @@ def _paces(log: SenderLog, answers: Sequence[float]) -> bool:
 
 
 def compare_facts(results: ForeignResults, scenario: Scenario) -> tuple[Finding, ...]:
-    """Return a finding for each fact in a file that contradicts the scenario, or that no fact does."""
+    """Return a finding for each fact of a file that contradicts the scenario, or one that no fact does."""
     facts, warmup_s = results.facts, results.warmup_s
     found = list(dict.fromkeys(_contradictions(facts, scenario, results.flow, warmup_s)))
     if found or not (facts or warmup_s is not None):

@@ -83,9 +83,9 @@ class Quantity:
         return self.half_width if len(self.samples) < 2 else student_half_width(np.array(self.samples))
 
     def spread(self, runs: int) -> tuple[float, int] | None:
-        """Return the variance between replications that it shows or claims, and how many there are.
+        """Return the variance between replications, from samples or the interval, and their number.
 
-        None of a single run without an interval. *runs*: replications behind an interval whose file does not
+        None for a single run without an interval. *runs*: replications behind an interval whose file does not
         say how many.
         """
         if len(self.samples) > 1:
@@ -188,7 +188,7 @@ def finite(text: str, source: str, what: str) -> float:
     """Return a number read from a file.
 
     Raises:
-        BadResults: it is none, not finite, or beyond `LARGEST`.
+        BadResults: the text is no number, not finite, or beyond `LARGEST`.
     """
     shown = text if len(text) <= 40 else f"{text[:37]}..."
     try:

@@ -261,7 +261,7 @@ def reference_scenario(results: ForeignResults, scenario: Scenario) -> Scenario:
     """Return the scenario as it has to be simulated to be compared: over the time that the file covers.
 
     Raises:
-        BadResults: that time is much longer than the scenario's, and its simulation would take too long.
+        BadResults: the file covers so much more time than the scenario that a simulation would take too long.
     """
     changes: dict[str, Any] = {"run.precision": None}
     if results.duration_s is not None:

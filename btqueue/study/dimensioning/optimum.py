@@ -142,8 +142,8 @@ def dimension(
 ) -> Dimensioning:
     """Choose keys so that an objective is best within bounds.
 
-    If there are at most *budget* combinations, the engine answers all of them, and no other is better by its
-    answers. Otherwise a search looks for the best, and proves nothing (`btqueue.study.dimensioning.search`).
+    If there are at most *budget* combinations, the engine answers all of them, and the best is proved.
+    Otherwise a search looks for the best, and proves nothing (`btqueue.study.dimensioning.search`).
 
     Args:
         scenario: with the keys to choose; its other keys stay.

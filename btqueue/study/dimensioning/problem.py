@@ -215,11 +215,11 @@ class Task:
         )
 
     def changes(self, place: Place) -> dict[str, Any]:
-        """Return the values of the chosen keys at a place."""
+        """Return the values of the chosen keys at a point of the search."""
         return {choice.key: choice.at(at) for choice, at in zip(self.choices, place, strict=True)}
 
     def apart(self, one: Place, other: Place, numbers: Sequence[int]) -> bool:
-        """Whether two places are distinct in some of these choices."""
+        """Whether two points of the search differ in some of these choices."""
         return any(
             abs(one[number] - other[number]) >= (DISTINCT if self.choices[number].continuous else 0.5)
             for number in numbers

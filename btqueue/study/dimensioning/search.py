@@ -34,7 +34,7 @@ class BudgetSpent(Exception):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A point and the model's answer.
+    """A point and its answer.
 
     Attributes:
         place: in the search.
@@ -45,7 +45,7 @@ class Candidate:
         warnings: warnings of the engine about its answer.
         unserved: number of flows whose goodput is 0.
         answered_by: "theory", or "simulation" where theory does not stand.
-        confirmed: whether it was simulated to be compared with others; these outrank all others.
+        confirmed: whether it was simulated for the comparison; such points outrank all others.
     """
 
     place: Place
@@ -213,7 +213,7 @@ def find_best(table: Table) -> Outcome:
     """Fill *table* with points until the best one is proved, or the search has ended.
 
     Raises:
-        ScenarioError: no point is a scenario that the engine can answer, or it gives none of the metrics.
+        ScenarioError: the engine can answer no point, or gives none of the metrics.
     """
     task, size, places = table.task, table.task.size, None
     fixed = any(constraint.of_keys_only for constraint in task.constraints)
@@ -274,11 +274,11 @@ def _round(table: Table, task: Task, seed: int) -> None:
 def neighbours(
     task: Task, place: Place, moving: Sequence[int], diagonals: int = DIAGONALS, share: float = STEP_SHARE
 ) -> list[Place]:
-    """Return the places one step away in some choices: up and down, along diagonals, all unordered values.
+    """Return the points one step away in some choices, diagonals included; of unordered choices all values.
 
     Args:
-        task: has the choices.
-        place: from where.
+        task: the problem, with the choices.
+        place: the point to start from.
         moving: numbers of the choices that change.
         diagonals: most ordered choices that change at a time.
         share: step of a continuous key, as a share of its range.

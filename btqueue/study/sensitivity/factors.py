@@ -34,9 +34,9 @@ class Factor:
 
     Attributes:
         key: dotted.
-        value: in the scenario.
+        value: its value in the scenario.
         whole: whether it takes whole numbers only.
-        spread: from where to where it may plausibly lie, None if that is not known (it is 0).
+        spread: its plausible range, None if the value is 0.
     """
 
     key: str

@@ -201,7 +201,7 @@ def of_steps(
     Args:
         here: value at the scenario.
         below: value a step below; NaN if missing.
-        above: the same above.
+        above: value a step above; NaN if missing.
         step: step of the key.
         kind: "one-sided" of a real key that is 0.
     """
