@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from math import ceil, gcd, inf
 from typing import TYPE_CHECKING, Any
 
@@ -159,18 +160,19 @@ class _Builder:
         here = [port.piconet == index for port in self.port_list]
         frames, busy, apart = [], set(), 0
         for flow in flows:
-            for data, ack in zip(flow.forth, reversed(flow.back), strict=False):
-                if data.kind != "port" or not here[data.index]:
+            for data, ack in zip_longest(flow.forth, reversed(flow.back)):
+                if data is None or data.kind != "port" or not here[data.index]:
                     continue
                 train, busy = data.train, busy | {self.port_list[data.index].link}
                 more = max(round(train.packets) - 1, 0)
                 last = max(round(train.slots - more * train.first), 1.0)
-                acks = round(2.0 * min(flow.acks, 1.0)) if ack.kind == "port" else 0
+                reply = ack.train.first if ack is not None and ack.kind == "port" else 0.0
+                acks = round(2.0 * min(flow.acks, 1.0)) if reply else 0
                 up = self.port_list[data.index].up
-                fits = [one + ack.train.first <= voice.gap for one in (train.first, last)]
+                fits = [one + reply <= voice.gap for one in (train.first, last)]
                 # a member answers the first frame beside which its acknowledgement fits
                 place, beside = (0, True) if fits[0] else (more, fits[1] and not up)
-                longer = round(ack.train.first) - 1 if acks and beside else 0
+                longer = round(reply) - 1 if acks and beside else 0
                 for number in range(2):
                     answers = [0] * (more + 1)
                     answers[place] = int(number < acks)
@@ -180,7 +182,7 @@ class _Builder:
                         for one, answer in zip(slots, answers, strict=True)
                     ]
                 if acks and not beside:
-                    frames, apart = frames + [Frame(round(ack.train.first) + 1)] * acks, apart + acks
+                    frames, apart = frames + [Frame(round(reply) + 1)] * acks, apart + acks
         piconet = self._piconet(index)
         visit = max(int(min(piconet.limit, len(frames))), 1) * max(len(busy), 1)
         polls = [Frame(round(EMPTY))] * round((piconet.members - len(busy)) * piconet.idle_polls)
