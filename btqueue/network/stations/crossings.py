@@ -213,6 +213,10 @@ class Crossing:
         queues, order, passed = self.queues, self.order, self.passed[2]
         over = max(place.over, order.closes)
         behind, frame = queues.next_one(self.c)
+        if behind and queues.late[self.c]:  # the last answer of a run follows the one before
+            last = behind * (1.0 - behind)
+            frame = (behind * frame + last * EMPTY) / (behind + last)
+            behind += last
         begun = self._since_a_full_visit()
         missed = (EMPTY, EMPTY) if self.of == "work" else order.missed_down
         slots = (1.0 - over) * missed[0] + over * missed[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from math import ceil, gcd, inf
 from typing import TYPE_CHECKING, Any
 
@@ -149,8 +150,9 @@ class _Builder:
 
         Gaps may be no multiple of a frame, so the share is of frames that are sent one after the other: of
         two segments of each flow in turn. Their acknowledgements are the answers to the first frame of a
-        segment, or have frames of their own where they do not fit beside data. Behind as many frames as
-        visits may have, the links without data are polled. A segment of several sizes counts by its mean.
+        segment, to its shorter last one where they fit beside no other, or have frames of their own. Behind
+        as many frames as visits may have, the links without data are polled. A segment of several sizes
+        counts by its mean.
         """
         voice = self.scenario.voice.reservation
         if voice is None:
@@ -158,25 +160,29 @@ class _Builder:
         here = [port.piconet == index for port in self.port_list]
         frames, busy, apart = [], set(), 0
         for flow in flows:
-            for data, ack in zip(flow.forth, reversed(flow.back), strict=False):
-                if data.kind != "port" or not here[data.index]:
+            for data, ack in zip_longest(flow.forth, reversed(flow.back)):
+                if data is None or data.kind != "port" or not here[data.index]:
                     continue
                 train, busy = data.train, busy | {self.port_list[data.index].link}
                 more = max(round(train.packets) - 1, 0)
                 last = max(round(train.slots - more * train.first), 1.0)
-                acks = round(2.0 * min(flow.acks, 1.0)) if ack.kind == "port" else 0
-                beside = train.first + ack.train.first <= voice.gap
-                longer = round(ack.train.first) - 1 if acks and beside else 0
+                reply = ack.train.first if ack is not None and ack.kind == "port" else 0.0
+                acks = round(2.0 * min(flow.acks, 1.0)) if reply else 0
                 up = self.port_list[data.index].up
+                fits = [one + reply <= voice.gap for one in (train.first, last)]
+                # a member answers the first frame beside which its acknowledgement fits
+                place, beside = (0, True) if fits[0] else (more, fits[1] and not up)
+                longer = round(reply) - 1 if acks and beside else 0
                 for number in range(2):
-                    answers = [int(number < acks), *[0] * more]
+                    answers = [0] * (more + 1)
+                    answers[place] = int(number < acks)
                     slots = [train.first + 1.0] * more + [last + 1.0]
                     frames += [
                         Frame(min(round(one), voice.gap), answer if longer else 0, longer, up)
                         for one, answer in zip(slots, answers, strict=True)
                     ]
                 if acks and not beside:
-                    frames, apart = frames + [Frame(round(ack.train.first) + 1)] * acks, apart + acks
+                    frames, apart = frames + [Frame(round(reply) + 1)] * acks, apart + acks
         piconet = self._piconet(index)
         visit = max(int(min(piconet.limit, len(frames))), 1) * max(len(busy), 1)
         polls = [Frame(round(EMPTY))] * round((piconet.members - len(busy)) * piconet.idle_polls)
@@ -399,9 +405,11 @@ class _Builder:
                 for (short, _), sizes in alike.items()
                 for share, often in ((sum(one for _, one in sizes), released * short),)
             )
-        layers = (
-            transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s + own.link.baseband_delay_s
-        )
+        radio = any(
+            visit.kind == "port" for visit in forth[0]
+        )  # over wires alone only senders have a baseband
+        layers = transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s
+        layers += own.link.baseband_delay_s / (1.0 if radio else 2.0)
         if messages and forth[0] and forth[0][0].kind == "wire":
             layers += self.scenario.run.jitter_s / 4.0  # half of the jitter on each way, not for polls
         pieces = tuple(
@@ -561,7 +569,8 @@ class _Builder:
             fixed, room = s.link.adaptation == "fixed", self.port_list[port].places
             too_long = sum(share for one, share in trains if at_once and fixed and room < one.packets)
             tcp = s.transport.protocol == "tcp"
-            blocked = 1.0 if places < 0.0 or (tcp and too_long > 0.0) else min(too_long, 1.0)
+            none = at_once and places < 0.0  # packets that come one by one get through
+            blocked = 1.0 if none or (tcp and too_long > 0.0) else min(too_long, 1.0)
             repeats = s.link.arq != "none" and train.frames > train.packets
             flush = (s.link.flush_timeout_s if repeats else None) or inf
             lost = 1.0 - (1.0 - train.loss) * (1.0 - blocked)

@@ -34,6 +34,7 @@ from btqueue.network.stations.doubts_of_transport import (
     of_carried_acknowledgements,
     of_losses,
     of_nagle,
+    of_room,
     of_vegas,
 )
 from btqueue.network.stations.laws import CROWDED
@@ -50,6 +51,8 @@ GROWING = 0.03
 doubt: four windows over rings were off by 1.4 to 1.6 times this part."""
 ROUND_TRIPS = 10.0
 """Least round trips in a run for which the answer for an endless run holds."""
+REFUSED = 0.01
+"""Chance that a message finds a full send buffer up to which its loss hardly matters."""
 SURELY_LATER = 1.5
 """Round trips in the least timeout of a lone connection with selective acknowledgements, from which on it
 hardly matters that timers measure one segment of a window, without timestamps. The bound was chosen on 225
@@ -83,7 +86,7 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
     """
     asked = Asked(network, point, rtt, timed)
     if not point.rate.any() and not point.sessions:
-        return list(of_unread_keys(asked))  # nothing comes through, whatever the waits
+        return [*of_room(asked), *of_unread_keys(asked)]  # nothing comes through, whatever the waits
     certain = all(asked.certain(f) for f in range(len(network.flows)))
     rules = OF_GOODPUT if certain else RULES
     found = [one for rule in rules for one in islice(rule(asked), None if rule in SEVERAL else 1)]
@@ -118,6 +121,12 @@ def of_the_edge(asked: Asked) -> Iterator[str]:
         fills = flow.protocol == "tcp" and more * asked.network.run_s < spare
         if endless and more > 0.0 and fills:
             yield "the load is hardly above the capacity, so that the window takes most of a run to fill"
+        buffer = flow.transport.send_buffer_segments if flow.protocol == "tcp" else None
+        if buffer and np.isfinite(flow.load):
+            size = max(flow.batch, 1.0)
+            more = max(under_way / (size + under_way), flow.more)  # messages in the buffer: geometric
+            if endless or more ** (buffer / size) > REFUSED:
+                yield "[transport] send_buffer_segments: messages are refused: goodput was 118 % too high"
         tight = asked.point.rate[f] < CARRIED * flow.load
         tight = tight or under_way > HARDLY_ROOM * flow.window
         # a window that sends most segments at once holds back a part of a wait that is known well
@@ -247,5 +256,5 @@ RULES = (
     of_busy_resources, of_the_knee, of_disciplines, of_bursts, of_nagle, of_acknowledgements, of_losses,
     of_phases, of_edges, of_carried_acknowledgements, of_vegas, of_relays, of_voice, of_tokens, of_the_edge,
     of_datagrams, of_recordings, of_jumps, of_turns, of_sessions, of_the_run,
-    of_hosts, of_jitter, of_lost_feedback, of_unread_keys,
+    of_hosts, of_jitter, of_lost_feedback, of_room, of_unread_keys,
 )  # fmt: skip

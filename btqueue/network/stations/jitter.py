@@ -51,15 +51,18 @@ class Line(NamedTuple):
     next_s: float
 
 
-def held_back(lines: list[Line], meets: float, *, window: bool) -> tuple[dict[tuple[int, int], float], float]:
+def held_back(
+    lines: list[Line], meets: float, *, window: bool, regular: float = 0.0
+) -> tuple[dict[tuple[int, int], float], float]:
     """Return how long each jitter delays a packet (s), by `back` and `stop`, and the slowest station's bunch.
 
     Args:
         lines: jitters on the round trip, in their order.
         meets: share of the flow's packets that a packet may meet.
         window: whether the flow always has data, so that its bunches come again.
+        regular: share of the packets that come to the first jitter at equal distances.
     """
-    held, bunch, regular, bunches = {}, 1.0, 0.0, 1.0
+    held, bunch, bunches = {}, 1.0, 1.0
     for line in lines * (ROUNDS if window else 1):
         rate = line.others + line.own * meets
         held[line.back, line.stop], bunch = in_bunches_s(line.mean_s, rate, bunch, regular)

@@ -146,7 +146,8 @@ class Laws:
                         self.fixed[back, f, r] += visit.service_s * (flow.acks if back else 1.0)
                     else:
                         window = transport.window_of(network, flow) if flow.messages else flow.window
-                        window = min(window, ENDLESS)
+                        goes_on = _goes_on(flow, network.ports[visit.index])
+                        window = ENDLESS if goes_on else min(window, ENDLESS)
                         self.most[visit.index] += window * visit.train.packets * (flow.acks if back else 1.0)
 
         # part of the work of a segment, and of an acknowledgement, that another one meets
@@ -453,7 +454,9 @@ class Laws:
             )  # fmt: skip
         window = bool(self.links.endless[f])
         meets = 1.0 - 1.0 / max(rate * self.round_s[f], 1.0) if window else float(self.meets[f])
-        self.held_s[f], self.bunches[f] = jitter.held_back(lines, meets, window=window)
+        regular = lines[0].own / (lines[0].own + lines[0].others) if flow.source == "periodic" else 0.0
+        found = jitter.held_back(lines, meets, window=window, regular=regular * (not window))
+        self.held_s[f], self.bunches[f] = found
 
     def bunched_s(self, f: int, base_s: float) -> float:
         """Return how long the segments of a window wait at its slowest station because of jitter (s).
@@ -1283,6 +1286,19 @@ class Deficit(NamedTuple):
             wait += self.mean * exp(-free * self.often / self.mean)
         share = min(max(wait * self.theta, 0.0), 1.0)
         return Tail(share, wait / share) if share > 0.0 else NONE
+
+
+def _goes_on(flow: Flow, port: Port) -> bool:
+    """Return whether a visit with room goes on until its limit: acknowledgements come back before it ends.
+
+    While an acknowledgement comes, the window has other segments to send.
+    """
+    if flow.messages or port.limit >= ENDLESS or len(flow.forth) > 1 or len(flow.back) > 1:
+        return False
+    train, every = flow.forth[0].train, 1.0 / min(flow.acks, 1.0) if flow.acks > 0.0 else 1.0
+    each_s = (train.air / train.frames + 1.0) * SLOT_S
+    away_s = each_s + 4.0 * flow.host_s + flow.jitter_s
+    return (flow.window - every) * train.packets * each_s > away_s * (1.0 - 1e-9)
 
 
 def _rest_of_sending(use: float, service_s: float, away_s: float) -> float:

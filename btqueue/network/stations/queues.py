@@ -1135,8 +1135,8 @@ class Queues:
             works[self.flow[c]] = 0.0
             grown = (growth(works, self.regular) - 1.0) / works.sum() if works.sum() > 0.0 else 1.0
         else:
-            first = order.first[up]
-            grown = stretch(first, order.passed[0], self.pairs[c]) / first
+            first, pairs = order.first[up], [pair for pair in self.pairs[c] if pair[0] < ALWAYS]
+            grown = stretch(first, order.passed[0], pairs) / first
         found = float(self.under_way[c]) * grown
         if order.interleaved:
             free = 1.0 - min(sum(work for work, _ in self.pairs[c] if work < ALWAYS), MOST_LOAD)

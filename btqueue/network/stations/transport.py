@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, pdtr
+from scipy.special import gammainc, pdtr, pdtrc
 
 from btqueue.network.stations.network import Flow, Network, Train, Visit, Visits
 from btqueue.transport import binomial, vegas
@@ -152,11 +152,13 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
         return _carried(flow, queue, against, window)
     if not count % every:
         return at_once
-    # the segments left over wait for the next burst or the timer
+    # the segments left over wait for as many bursts as complete them, or for the timer
+    missing = ceil((every - count % every) / count)
     if flow.source == "periodic":
-        wait = min(1.0 / bursts, by_timer) if bursts > 0.0 else by_timer
+        wait = min(missing / bursts, by_timer) if bursts > 0.0 else by_timer
     else:
-        wait = (1.0 - exp(-bursts * by_timer)) / bursts if bursts > 0.0 else by_timer
+        come = pdtrc(np.arange(missing), bursts * by_timer)  # chances of 1, 2, ... bursts in this time
+        wait = float(come.sum()) / bursts if bursts * by_timer > 0.0 else by_timer
     # the first segment of a burst goes with the segment left over, if it comes in time; of a burst by an
     # interrupted Bernoulli process, with a geometric number of messages, the chance of an odd number is
     # higher than that of an even one by `odd`

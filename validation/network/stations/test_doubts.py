@@ -102,7 +102,7 @@ CUT_UP = STAR | {
 """Segments of five frames, of which a visit takes one and three frames of the next."""
 SATELLITE = bt.load("avancha-2002/satellite")
 CHAIN, ALONE = bt.load("chen-2004/adaptive-4"), bt.load("avancha-2002/bluetooth-tcp")
-DIRECT, JITTER = {"transport.ack_path": "direct"}, {"run.jitter_s": 0.02}
+DIRECT = {"transport.ack_path": "direct"}
 EACH_WAY = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
 ROUGH = [
     (PLAIN | {"traffic.source": "ibp", "traffic.load_kbps": 40.0, "network.flows": "ring"}, "Bernoulli"),
@@ -124,7 +124,6 @@ ROUGH = [
     (RANDOM | {"transport.delayed_ack": True, "transport.ack_every_segments": 16}, "of one acknowledgement"),
     (CHAIN.changed(DIRECT), "ack_path"),
     (ALONE.changed(DIRECT), "ack_path"),
-    (CHAIN.changed(JITTER), "jitter_s"),
     (UNEVEN | {"run.jitter_s": 0.2}, "jitter_s"),
     (UNEVEN | {"transport.ack_every_segments": 4}, "three segments or more for each"),
     (UNEVEN | {"flow_control.enabled": True, "flow_control.bucket_bytes": 750}, "larger than a bucket"),
@@ -245,11 +244,27 @@ TALKS = LONE | {
 IN_STEPS = LONE | {"run.warmup_s": 10.0, "run.duration_s": 300.0}
 LATER = [{"at_s": 150.0, "load_kbps": 200.0}]
 SOURCES = {"traffic.source": "poisson", "traffic.load_kbps": 200.0, "traffic.message_bytes": 1460}
+ONE_UP = {"network.flows": [{"from": "p1.1", "to": "c1"}], "transport.protocol": "none"}
+SHORT = LONE | {
+    "link.packets": ["DH1"], "traffic.message_bytes": 100, "traffic.load_kbps": 4.0,
+    "flow_control.central_buffer_packets": 20,
+}  # fmt: skip
+EACH_FULL_SEGMENT = {
+    "flow_control.central_buffer_packets": 60, "transport.delayed_ack": True,
+    "transport.ack_every_segments": 1,
+}  # fmt: skip
+GATED_UPS = ONE_UP | {
+    "network.flows": "uplink", "network.peripherals": 7, "traffic.load_kbps": 200.0,
+    "polling.discipline": "gated",
+}  # fmt: skip
+AGAINST = LONE | {
+    "network.peripherals": 4, "traffic.load_kbps": 100.0, "transport.receive_window_segments": 16,
+    "network.flows": [{"from": "p1.1", "to": "p1.2", "law": "greedy"}, {"from": "p1.2", "to": "c1"}],
+}  # fmt: skip
 FULL_RING = {
     "network.peripherals": 6, "link.packets": ["DH5", "DH3"], "traffic.source": "greedy",
     "transport.delayed_ack": False, "transport.receive_window_segments": 4,
 }  # fmt: skip
-ONE_UP = {"network.flows": [{"from": "p1.1", "to": "c1"}], "transport.protocol": "none"}
 UPLOADS_IN_TURN = {
     "network.peripherals": 4, "network.flows": [{"from": f"p1.{n}", "to": "c1"} for n in (1, 2, 3)],
     "link.packets": ["DH5", "DH3"], "transport.delayed_ack": False,
@@ -593,6 +608,18 @@ ENDS = [
     (LONG_BURSTS | {"transport.receive_window_segments": 12}, "longer than its window"),
     (RELAYED, "between them"),
     (RELAYED | {"traffic.message_bytes": 1460, "network.flows": [RELAYED["network.flows"][0]]}, None),
+    (LONE | {"transport.send_buffer_segments": 4, "traffic.load_kbps": 300.0}, "send_buffer_segments"),
+    (LONE | {"transport.send_buffer_segments": 4, "traffic.load_kbps": 20.0}, None),
+    (TALKS | {"transport.send_buffer_segments": 4, "traffic.reply_bytes": 8192}, "a message of 6 segments"),
+    (SHORT, "no room for a full one"),
+    (SHORT | {"flow_control.central_buffer_packets": 60}, None),
+    (SHORT | {"flow_control.central_buffer_packets": 5}, None),
+    (SHORT | EACH_FULL_SEGMENT, "count bytes"),
+    (TALKS | {"transport.delayed_ack": True, "transport.ack_clock": "tick"}, "ack_clock = tick"),
+    (TALKS | FADES | {"link.arq": 3, "transport.protocol": "centaurus"}, "loses packets together"),
+    (GATED_UPS, "share the air unevenly"),
+    (AGAINST, "against a relayed window"),
+    (AGAINST | {"network.flows": [AGAINST["network.flows"][0], {"from": "p1.3", "to": "c1"}]}, None),
     (gateway(4, 0.0, delay_s=0.24, rate_kbps=64.0, half_duplex=True), "does not fill"),
     (gateway(2, 0.0, delay_s=0.03, rate_kbps=64.0, half_duplex=True), "half-duplex"),
     (gateway(4, 0.0, delay_s=0.03, rate_kbps=64.0, half_duplex=True), None),

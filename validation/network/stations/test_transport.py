@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from beside import mean, near_simulation
+from scipy.stats import poisson
+from wires import wire
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
@@ -338,3 +340,24 @@ def test_segments_ahead_and_behind_in_messages_bursts_and_windows(changes):
 def test_slots_of_full_segments(changes, slots):
     asked = bt.Scenario().changed(changes | {"transport.delayed_ack": False})
     assert mean(asked, "goodput_kbps") == pytest.approx(1460 * 8e-3 / (slots * SLOT_S), rel=0.001)
+
+
+@pytest.mark.parametrize("source", ["poisson", "periodic"])
+def test_an_acknowledgement_of_four_segments_waits_for_three_or_its_timer(source):
+    """From the law of the segments in a timer."""
+    often, timer = 9.0, 0.2
+    load = {"traffic__source": source, "traffic__load_kbps": often * 11.68, "transport__ack_delay_s": timer}
+    at_once, delayed = (
+        float(bt.solve(wire(**load, transport__delayed_ack=True, transport__ack_every_segments=n)).rtt_s[0])
+        for n in (1, 4)
+    )
+    exact = poisson.sf(np.arange(3), often * timer).sum() / often if source == "poisson" else timer
+    assert delayed - at_once == pytest.approx(exact, rel=1e-3)
+
+
+def test_over_wires_alone_only_senders_have_a_baseband():
+    plain, slow = (
+        float(bt.solve(wire(link__baseband_delay_s=s, traffic__source="poisson")).rtt_s[0])
+        for s in (0.0, 0.01)
+    )
+    assert slow - plain == pytest.approx(0.02, abs=1e-9)
