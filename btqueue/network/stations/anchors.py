@@ -338,21 +338,14 @@ class Station:
         if number <= 1.0:  # an event has no room for what comes in it
             chances = chances * min(number * each_s / period_s, 1.0)
             chances[-1] += 1.0 - chances.sum()
-        # data come in time for an idle event until the peripheral answers, and at the central until it ends;
-        # for another one until the credits of its last frame have returned
-        fit, apart = self.events(pdus, up=up).exchanges, not exchanges_of(self, pdus, up).data.all()
+        # data come in time for an idle event until the peripheral answers, and at the central until it ends
         idle_us = self.air_us(0) + self.space_us if up else self.exchange_us(0, 0)
         if not up and (
             idle_us + self.space_us + self.needed_us(pdus.payloads[0], 0) > self.window_us
             or self.le.event_packets == 1
         ):
             idle_us = 0.0  # no room for a PDU behind an empty one
-        more_us = 0.0
-        if pdus.window < inf:
-            more_us = 1e6 * min(behind_s, period_s)
-        elif self.le.transfer == "coc" and fit >= pdus.each + 2.0 and not apart:
-            more_us = self.exchange_us(0, air.CREDITS_BYTES) / self.le.credits_returned_every
-        rests = np.maximum(vacations - 1e-6 * more_us, 0.0)
+        rests = np.maximum(vacations - min(behind_s, period_s), 0.0)
         rests[-1] = max(period_s - 1e-6 * idle_us, 0.0)
         return chances, vacations, rests
 

@@ -152,11 +152,14 @@ def answers_of(flow: Flow, queue: Queue, against: Queue, window: float, *, carri
         return _carried(flow, queue, against, window)
     if not count % every:
         return at_once
-    # the segments left over wait for the next burst or the timer
+    # the segments left over wait for further bursts, as many as complete the count, or the timer
+    further = ceil((every - count % every) / count)
     if flow.source == "periodic":
-        wait = min(1.0 / bursts, by_timer) if bursts > 0.0 else by_timer
+        wait = min(further / bursts, by_timer) if bursts > 0.0 else by_timer
     else:
-        wait = (1.0 - exp(-bursts * by_timer)) / bursts if bursts > 0.0 else by_timer
+        timed = bursts * by_timer
+        come = 1.0 - exp(-timed) + float(gammainc(np.arange(2, further + 1), max(timed, 0.0)).sum())
+        wait = come / bursts if bursts > 0.0 else by_timer
     # the first segment of a burst goes with the segment left over, if it comes in time; of a burst by an
     # interrupted Bernoulli process, with a geometric number of messages, the chance of an odd number is
     # higher than that of an even one by `odd`

@@ -336,3 +336,15 @@ def test_segments_ahead_and_behind_in_messages_bursts_and_windows(changes):
 def test_slots_of_full_segments(changes, slots):
     asked = bt.Scenario().changed(changes | {"transport.delayed_ack": False})
     assert mean(asked, "goodput_kbps") == pytest.approx(1460 * 8e-3 / (slots * SLOT_S), rel=0.001)
+
+
+def test_without_nagle_short_segments_share_an_acknowledgement_of_two_full_ones() -> None:
+    """Four messages of 500 bytes, as the receiver waits for 2,000: round trips were 60 % too short."""
+    keys = {
+        "network.peripherals": 1, "network.flows": "uplink", "traffic.source": "poisson",
+        "traffic.load_kbps": 100.0, "traffic.message_bytes": 500, "transport.mss_bytes": 1000,
+        "transport.nagle": False, "run.duration_s": 200.0, "run.warmup_s": 10.0,
+    }  # fmt: skip
+    scenario = bt.Scenario().changed(keys)
+    simulated = float(bt.simulate(scenario)["rtt_s"].mean())
+    assert float(bt.solve(scenario)["rtt_s"].mean()) == pytest.approx(simulated, rel=0.1)
