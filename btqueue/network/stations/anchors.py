@@ -72,6 +72,8 @@ AT_ONCE = 40
 """Segments of an event, with the window that lets them out, whose acknowledgements are followed."""
 LONGEST = 20_000
 """PDUs after which segments and credits are taken as a cycle, even if they are not yet."""
+MIXED = 64
+"""Segments that stand for a law of their sizes."""
 WINDOW = 500
 """PDUs of the largest window whose exchanges are followed; more have the same share of each phase."""
 TOUCHING_S = 1.001e-6
@@ -336,21 +338,14 @@ class Station:
         if number <= 1.0:  # an event has no room for what comes in it
             chances = chances * min(number * each_s / period_s, 1.0)
             chances[-1] += 1.0 - chances.sum()
-        # data come in time for an idle event until the peripheral answers, and at the central until it ends;
-        # for another one until the credits of its last frame have returned
-        fit, apart = self.events(pdus, up=up).exchanges, not exchanges_of(self, pdus, up).data.all()
+        # data come in time for an idle event until the peripheral answers, and at the central until it ends
         idle_us = self.air_us(0) + self.space_us if up else self.exchange_us(0, 0)
         if not up and (
             idle_us + self.space_us + self.needed_us(pdus.payloads[0], 0) > self.window_us
             or self.le.event_packets == 1
         ):
             idle_us = 0.0  # no room for a PDU behind an empty one
-        more_us = 0.0
-        if pdus.window < inf:
-            more_us = 1e6 * min(behind_s, period_s)
-        elif self.le.transfer == "coc" and fit >= pdus.each + 2.0 and not apart:
-            more_us = self.exchange_us(0, air.CREDITS_BYTES) / self.le.credits_returned_every
-        rests = np.maximum(vacations - 1e-6 * more_us, 0.0)
+        rests = np.maximum(vacations - min(behind_s, period_s), 0.0)
         rests[-1] = max(period_s - 1e-6 * idle_us, 0.0)
         return chances, vacations, rests
 
@@ -424,7 +419,7 @@ class Station:
 
 
 def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
-    """Return the PDUs of segments of these sizes (bytes, share): of the rarest size one, of others more."""
+    """Return the PDUs of segments of these sizes (bytes, share): the fewest with these shares, or `MIXED`."""
     le: Any = scenario.le  # hashable, as it is frozen
     return _cut(le, tuple(sizes))
 
@@ -432,17 +427,17 @@ def pdus_of(scenario: Scenario, sizes: Sequence[tuple[float, float]]) -> Pdus:
 @lru_cache(maxsize=256)
 def _cut(le: LowEnergy, sizes: tuple[tuple[float, float], ...]) -> Pdus:
     """Return the PDUs of segments of these sizes (bytes, share)."""
-    least = min(share for _, share in sizes)
+    each, shares = np.array(sizes).T
+    near = (number for number in range(1, MIXED) if (abs((number * shares + 0.5) % 1.0 - 0.5) < 1e-6).all())
+    segments = next(near, MIXED)
+    levels = (np.arange(segments) + 0.5) / segments
     payloads: list[int] = []
     ends: list[bool] = []
-    segments = 0
-    for size, share in sizes:
-        for _ in range(min(round(share / least), LONGEST)):
-            segments += 1
-            for frame in frames_of(le, int(size)):
-                cut = air.pdus(frame, le.payload_bytes)
-                payloads += cut
-                ends += [False] * (len(cut) - 1) + [True]
+    for size in each[np.searchsorted(np.cumsum(shares), levels)]:
+        for frame in frames_of(le, int(size)):
+            cut = air.pdus(frame, le.payload_bytes)
+            payloads += cut
+            ends += [False] * (len(cut) - 1) + [True]
     return Pdus(tuple(payloads), tuple(ends), segments)
 
 

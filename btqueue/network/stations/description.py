@@ -10,6 +10,7 @@ from math import ceil, gcd, inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import pdtr
 
 from btqueue.baseband import SLOT_S
 from btqueue.baseband.voice import ESCO_PACKETS, Frame, VoiceLinks
@@ -44,6 +45,8 @@ from btqueue.scenario.traits import radio_of, shares_segments, traits
 if TYPE_CHECKING:
     from btqueue.network.stations import anchors  # functions import it that meet Bluetooth Low Energy
 
+MOST_SHARED = 64
+"""Segments of an acknowledgement that are told apart."""
 MOST_FRAMES = 100
 """Frames in a row whose places between voice packets are told apart."""
 BACKLOG = 0.99
@@ -359,6 +362,14 @@ class _Builder:
         if transport.protocol == "centaurus":
             headers += transport.centaurus_header_bytes
         number = sum(share for _, share in sizes)
+        if shares_segments(own) and transport.nagle is False and not messages:
+            # windows and delayed acknowledgements count bytes, and these segments are not full
+            part = sum(size * share for size, share in sizes) / number / transport.mss_bytes
+            every = min(ceil(transport.ack_every_segments / part), MOST_SHARED)
+            ends = (transport.receive_window_segments, transport.send_buffer_segments or inf)
+            room = {"receive_window_segments": max(int(min(ends) / part), 1), "send_buffer_segments": None}
+            transport = transport.model_copy(update=room | {"ack_every_segments": every})
+            own = own.model_copy(update={"transport": transport})
         route, back = self.plan.route(plan.source, plan.target), self.plan.route(plan.target, plan.source)
         answered = transport.protocol != "none"
         ack = transport.header_bytes
@@ -634,8 +645,6 @@ class _Builder:
         pdus, answer = anchors.pdus_of(self.scenario, [(size, 1.0)]), ack.pdus or anchors.NO_PDUS
         every = transport.ack_every_segments if transport.delayed_ack else 1
         window = float(min(transport.receive_window_segments, transport.send_buffer_segments or inf))
-        if transport.nagle is False and transport.windows == "bytes":
-            window = max(window * transport.mss_bytes // (size - transport.header_bytes), 1.0)
         most = max(anchors.WINDOW // pdus.each, 2.0 * every)
         pdus = pdus._replace(
             beside=0.0, window=window - max(ceil((window - most) / every), 0) * every,
@@ -663,11 +672,13 @@ class _Builder:
         (visit,) = self._until_anchors((visit,), 0.5, load)
         anchor_s = period_s if up else station.listens_s / max(station.taken, 1e-9)
         back_s = station.answered_s(lone, load * (1.0 - held) * anchor_s, window, up=up)
-        clock_s = max(timer_s + late_s, 0.0) * (1 < every <= window and not shares_segments(own))
+        shared = 1 < every <= window and not (shares_segments(own) and transport.nagle)
+        clock_s = max(timer_s + late_s, 0.0) * shared
         run_s = station.run_s(pdus._replace(window=inf), up=up)
-        random_s = -np.expm1(-load * clock_s) / load  # until the next segment; in the law of receivers, too
+        # until further segments complete the count; in the law of receivers, too
+        random_s = float((1.0 - pdtr(np.arange(every - 1), load * clock_s)).sum()) / load
         shared_s, asleep = random_s, own.le.latency and not up
-        if every == 2 <= window and not shares_segments(own) and there_s < anchor_s and not asleep:
+        if every == 2 and shared and there_s < anchor_s and not asleep:
             clock, sleeps = (
                 max(round(ceil((there_s + timer_s) / one) * one / anchor_s), 1)
                 for one in (period_s, asleep_s)
@@ -692,7 +703,7 @@ class _Builder:
         share, last_s = station.with_room(pdus, load, service_s, back_s + shared_s / 2.0, clock_s, up=up)
         longest_s = trip_s - station.beyond_wire_s(pdus, load, service_s, up=up)
         low, high, most_s = 0.0, longest_s, (trip_s + wait_s + timed_s) * share - timed_s
-        if 1 < every <= window and not shares_segments(own):  # the first segment is timed
+        if shared:  # the first segment is timed
             most_s += (last_s / 2.0 - random_s + -window % every * service_s) * (1.0 - share)
             most_s += (shared_s - random_s) * share
             high += max(shared_s - random_s, 0.0)

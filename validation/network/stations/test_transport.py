@@ -361,3 +361,15 @@ def test_over_wires_alone_only_senders_have_a_baseband():
         for s in (0.0, 0.01)
     )
     assert slow - plain == pytest.approx(0.02, abs=1e-9)
+
+
+def test_without_nagle_short_segments_share_an_acknowledgement_of_two_full_ones() -> None:
+    """Four messages of 500 bytes, as the receiver waits for 2,000: round trips were 59 % too short."""
+    keys = {
+        "network.peripherals": 1, "network.flows": "uplink", "traffic.source": "poisson",
+        "traffic.load_kbps": 100.0, "traffic.message_bytes": 500, "transport.mss_bytes": 1000,
+        "transport.nagle": False, "run.duration_s": 200.0, "run.warmup_s": 10.0,
+    }  # fmt: skip
+    scenario = bt.Scenario().changed(keys)
+    simulated = float(bt.simulate(scenario)["rtt_s"].mean())
+    assert float(bt.solve(scenario)["rtt_s"].mean()) == pytest.approx(simulated, rel=0.1)
