@@ -43,12 +43,11 @@ class Bound(NamedTuple):
 
 PLACES = {
     "the token buffer": "flow_control.buffer_packets",
-    "the baseband queue": "flow_control.baseband_packets",
     "a node's buffer": "link.node_buffer_bytes",
     "the radio": "link.arq",
 }
-"""The key behind losses at a place. Losses at an outside link have a key in its entry; `_on_the_way` has the
-key of a queue on the way."""
+"""The key behind losses at a place. Losses at an outside link have a key in its entry; `_of_queues` has the
+key of other queues."""
 STATIONS: tuple[Kind, ...] = ("slots", "tokens", "outside", "host")
 """Kinds of limits that are stations."""
 KEYS: dict[Kind, str] = {
@@ -70,6 +69,16 @@ IDLE = 0.1
 TOGETHER = 0.1
 """Share of the round trip, of the time, or of a queue, from which on a further limit is named: a tenth more
 brings about 1 % of goodput."""
+HALF = 0.5
+"""Mean share of the receive window from which on it is named beside losses, because the congestion window
+fills it at times. Of ten flows, five with 0.64 or more gained from a larger window, five with 0.46 or less
+did not; the bound was taken between them."""
+OFTEN_FULL = 0.75
+"""Share of the time that the queue of a full station holds packets, or of its goodput, if its buffer
+overflows at times: a window that halves at each overflow uses three quarters of the path in the mean, or
+more."""
+WAITING = 0.5
+"""Share of the time in which a sender waits for its timer, from which on the timer is the limit."""
 DELAYS = ("delay_", "acknowledged_delay_")
 """Beginnings of the names of metrics that grow with the run where a backlog grows."""
 MOST_NAMED = 3
@@ -143,18 +152,19 @@ def together(
 ) -> Bound:  # fmt: skip
     """Return the first limit of a flow of this number, with the limits that bind together with it.
 
-    Beside the timer losses are named. Beside a window the timer is named if the flow is `waiting` for it for
-    much of the time, and stations that take much of the time in round trips, for which the flow is `active`
-    (shares). Slots have the time that `times` at other stations leave, with the waits of delayed
-    acknowledgements for a second segment. Beside a station the window is named, or the load of datagrams, if
-    other flows fill its queue. `queues` of each flow have their stations; `contending` has goodputs of flows
-    whose load is not carried.
+    Beside the timer losses are named, and a window that is filled at times. If the flow is `waiting` for
+    timeouts for much of the time, losses are named beside a window, and the timer, if the mean round trip
+    is shorter than its least value. Beside a window stations are named that take much of the time in round
+    trips, for which the flow is `active` (shares). Slots have the time that `times` at other stations
+    leave, with the waits of delayed acknowledgements for a second segment. Beside a station the window is
+    named, or the load of datagrams, if other flows fill its queue. `queues` of each flow have their
+    stations; `contending` has goodputs of flows whose load is not carried.
     """
     plan, kinds = topology(scenario), {one.kind for one in every}
     flow, own, also = plan.flows[number], scenario.of_flow(plan.flows[number].spec), list[Bound]()
     t, stations = own.transport, dict.fromkeys(queues[number].values())
     if first.kind == "timer":
-        also = [one for one in every if one.kind == "cwnd"]
+        also = [one for one in every if one.kind in ("cwnd", "window")]
     elif first.kind in ("window", "cwnd"):
         alone = t.delayed_ack and t.receive_window_segments == 1 < t.ack_every_segments
         parts = {**times, ("host", plan.nodes[flow.source]): 4.0 * (t.ip_delay_s + own.link.l2cap_delay_s)}
@@ -162,17 +172,21 @@ def together(
         trip_s = max(trip_s, known_s)  # round trips of lost segments are not measured
         piconets = " and ".join(name for kind, name in stations if kind == "slots")
         parts |= {("slots", piconets): trip_s - known_s} if piconets else {}
-        also = [Bound("timer", math.nan)] if waiting >= TOGETHER else []
+        lossy = first.kind == "cwnd" or waiting >= TOGETHER
+        also = [one for one in every if (one.kind == "window") != (one.kind == "cwnd" and lossy)]
+        also = [one for one in also if (one.kind, one.name) != (first.kind, first.name)]
+        also += [Bound("timer", math.nan)] if waiting >= TOGETHER and t.min_rto_s > trip_s else []
         also += [
             Bound(place[0], math.nan, place[1], share=part_s / trip_s)
             for place, part_s in parts.items()
             if active * part_s >= TOGETHER * trip_s
         ]
-    elif first.kind in STATIONS and number in contending and "cwnd" not in kinds:
+    elif first.kind in STATIONS and number in contending:
         mine = {queue for queue, place in queues[number].items() if place == (first.kind, first.name)}
         full_kbps = sum(kbps for other, kbps in contending.items() if mine & queues[other].keys())
-        kind = "window" if "window" in kinds else "load"
-        also = [Bound(kind, math.nan)] if contending[number] <= (1.0 - TOGETHER) * full_kbps else []
+        kind: Kind = "window" if t.protocol == "tcp" else "load"
+        shared = kind in kinds and contending[number] <= (1.0 - TOGETHER) * full_kbps
+        also = [Bound(kind, math.nan)] if shared else []
     return first._replace(also=tuple(also))
 
 
@@ -230,8 +244,8 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
             end = "rate_kbps" if bound.kind == "outside" else "loss"
             return f"network.outside_links[{links.index(bound.name) + 1}].{end}"
     key = PLACES.get(bound.name, "") if bound.kind == "cwnd" else KEYS.get(bound.kind, "")
-    if bound.kind == "cwnd" and bound.name == "a queue on the way":
-        return _on_the_way(scenario, flow)
+    if bound.kind == "cwnd" and bound.name in ("the baseband queue", "a queue on the way"):
+        return _of_queues(scenario, flow, bound.name)
     if bound.kind == "slots" and scenario.link.bearer == "le":
         key = "le.interval_s" if bound.share else f"le.{_of_events(scenario, flow, bound.name)}"
     elif bound.idle_share > IDLE:
@@ -252,17 +266,24 @@ def _key(scenario: Scenario, flow: FlowPlan, number: int, bound: Bound) -> str:
     return flow.spec.names(entry).get(key, key)
 
 
-def _on_the_way(scenario: Scenario, flow: FlowPlan) -> str:
-    """Return the key of the queues behind a flow's first hop, and of its outside links; "" of several."""
-    plan, keys = topology(scenario), set[str]()
-    for place, hop in enumerate(plan.route(flow.source, flow.target)):
+def _of_queues(scenario: Scenario, flow: FlowPlan, place: str) -> str:
+    """Return the key of the first baseband queue with a limit, or of the queues on the way; "" of several."""
+    plan, keys = topology(scenario), list[str]()
+    hops = plan.route(flow.source, flow.target)
+    first = place == "the baseband queue"
+    for hop in [hop for hop in hops if hop.kind == "bluetooth"] if first else hops:
+        central = hop.kind == "bluetooth" and hop.source == plan.piconets[hop.index].central
+        key = "flow_control.central_buffer_packets" if central else "flow_control.baseband_packets"
         if hop.kind == "outside":
-            keys.add(f"network.outside_links[{hop.index + 1}].buffer_packets")
-        elif place and hop.source in plan.bridge_nodes and hop.target == plan.piconets[hop.index].central:
-            keys.add("polling.bridge_buffer_packets")
-        elif place and scenario.flow_control.central_buffer_packets is not None:
-            keys.add("flow_control.central_buffer_packets")
-    return keys.pop() if len(keys) == 1 and scenario.link.node_buffer_bytes is None else ""
+            key = f"network.outside_links[{hop.index + 1}].buffer_packets"
+        elif hop.source in plan.bridge_nodes and not central:
+            key = "polling.bridge_buffer_packets"
+        limited = not key.startswith("flow_control") or scenario.value_of(key) is not None
+        if limited and (first or hop.kind == "outside" or hop is not hops[0]):
+            keys.append(key)
+    if not first and scenario.link.node_buffer_bytes is not None:
+        keys.append("link.node_buffer_bytes")
+    return keys[0] if keys and (first or len({*keys}) == 1) else ""
 
 
 def _of_events(scenario: Scenario, flow: FlowPlan, piconet: str) -> str:

@@ -264,16 +264,18 @@ SMALL = {"flow_control.central_buffer_packets": 10}
 
 
 @pytest.mark.parametrize(
-    ("scenario", "key"),
+    ("scenario", "place", "key"),
     [
-        (BRIDGED, "polling.bridge_buffer_packets"),
-        (RELAYED.changed(SMALL), "flow_control.central_buffer_packets"),
-        (WIRED, "network.outside_links[1].buffer_packets"),
-        (BRIDGED.changed(SMALL), ""),  # either may overflow
+        (BRIDGED, "a queue on the way", "polling.bridge_buffer_packets"),
+        (RELAYED.changed(SMALL), "a queue on the way", "flow_control.central_buffer_packets"),
+        (WIRED, "a queue on the way", "network.outside_links[1].buffer_packets"),
+        (BRIDGED.changed(SMALL), "a queue on the way", ""),  # either may overflow
+        (WIRED.changed(SMALL), "the baseband queue", "flow_control.central_buffer_packets"),
+        (WIRED, "the baseband queue", ""),  # without a limit it never overflows
     ],
 )
-def test_the_key_behind_losses_on_the_way_is_of_a_queue_that_the_flow_passes(scenario, key):
-    lost = Bound("cwnd", 5.0, "a queue on the way")
+def test_the_key_behind_losses_in_a_queue_is_of_one_that_the_flow_passes(scenario, place, key):
+    lost = Bound("cwnd", 5.0, place)
     found = limits(scenario, [[lost]] * len(topology(scenario).flows))
     assert {one["key"] for one in found} == {key}
 

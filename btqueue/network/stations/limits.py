@@ -12,13 +12,21 @@ from btqueue.baseband import SLOT_S
 from btqueue.network.stations.network import Flow, Network
 from btqueue.network.stations.point import CARRIED, Point
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind, starved, together, with_the_next
+from btqueue.scenario.limits import (
+    HALF,
+    OFTEN_FULL,
+    STATIONS,
+    WAITING,
+    Bound,
+    Kind,
+    starved,
+    together,
+    with_the_next,
+)
 from btqueue.scenario.topology import Topology, topology
 
 BUSY = 0.97
 """Share of the goodput of a full station from which on the station is the limit, not the losses."""
-WAITING = 0.5
-"""Share of the time in which a sender waits for its timer, from which on the timer limits it."""
 
 
 @np.errstate(all="ignore")  # times for ever
@@ -59,12 +67,21 @@ def bounds(
         first = _binding(flow, point, f, every, float(goodput[f]), float(timeouts[f]), overflow)
         if first.kind == "slots":
             first = first._replace(idle_share=idle_shares.get(first.name))
-        trip_s, waiting = float(point.base[f] + point.stray[f]), timeouts[f] * flow.transport.min_rto_s
+        lone_s, law = float(point.base[f] + point.stray[f]), overflow.get(f, point.found.get(f))
+        trip_s = lone_s if law is None else law.rtt_s
+        waiting = timeouts[f] * max(flow.transport.min_rto_s, trip_s)
+        active = min(law.goodput * trip_s / law.window, 1.0) if law is not None else 1.0 - waiting
         times = defaultdict[tuple[Kind, str], float](float, {("tokens", ""): point.token_s[f]})
         for number, place in stations[f].items():
             mine = point.service[f, number] if place[0] == "outside" else 0.0
             times[place] += mine / max(1.0 - used[number] + point.rate[f] * mine, 1.0 - BUSY)
-        first = together(scenario, f, first, every, trip_s, waiting, 1.0 - waiting, times, queues, contending)
+        if f in overflow:
+            full = min((one for one in every if one.kind in STATIONS), key=lambda one: one.kbps)
+            times[full.kind, full.name] += max(trip_s - lone_s, 0.0)
+        named = [one for one in every if one.kind != "window"]
+        if law is None or law.window >= (BUSY if first.kind in STATIONS else HALF) * flow.window:
+            named.append(Bound("window", nan))
+        first = together(scenario, f, first, named, trip_s, waiting, active, times, queues, contending)
         found.append(with_the_next(first, every, float(goodput[f])))
     return found
 
@@ -83,8 +100,11 @@ def _every(plan: Topology, network: Network, point: Point, f: int, used: Any) ->
     if flow.protocol == "tcp" and flow.window < inf and lone > 0.0:
         held = Bound("window", flow.window / lone * flow.kilobits)
         if (law := point.found.get(f)) is not None:
-            held = Bound("cwnd", law.goodput * flow.kilobits, _lossy(plan, flow, f))
-        every.append(held)
+            held, lossy = held._replace(kbps=law.goodput * flow.kilobits), _lossy(plan, flow, f)
+            full = law.window >= BUSY * flow.window
+            every += [held, Bound("cwnd", inf, lossy)] if full else [held._replace(kind="cwnd", name=lossy)]
+        else:
+            every.append(held)
     if flow.load < inf:
         every.append(Bound("load", flow.load * flow.kilobits))
     return every
@@ -117,7 +137,7 @@ def _binding(
         return Bound("timer", goodput)
     filled = full is not None and f in point.found and goodput >= BUSY * full.kbps
     if full is not None and (filled or point.waits[f] > 0.0 or flow.protocol != "tcp"):
-        if f not in overflow or goodput >= BUSY * full.kbps:
+        if f not in overflow or goodput >= OFTEN_FULL * full.kbps:
             return full._replace(kbps=goodput)
         return Bound("cwnd", goodput, BUFFERS.get(full.kind, ""))
     other = next((one for one in every if one.kind in ("cwnd", "window")), None)

@@ -15,7 +15,19 @@ from typing import Any
 import numpy as np
 
 from btqueue.scenario import Scenario
-from btqueue.scenario.limits import STATIONS, Bound, Kind, delays_s, starved, together, with_the_next
+from btqueue.scenario.limits import (
+    HALF,
+    OFTEN_FULL,
+    STATIONS,
+    TOGETHER,
+    WAITING,
+    Bound,
+    Kind,
+    delays_s,
+    starved,
+    together,
+    with_the_next,
+)
 from btqueue.scenario.topology import Topology, topology
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import NOTHING, SECOND, SLOT, UNLIMITED
@@ -25,11 +37,6 @@ CARRIED = 0.98
 """Share of the load that is carried where the load is the limit."""
 FULL = 0.95
 """Share of the time that the queue of a full station holds packets; of the receive window that is used."""
-OFTEN_FULL = 0.75
-"""The same of a station whose buffer overflows at times: a window that halves at each overflow uses three
-quarters of the path in the mean, or more."""
-WAITING = 0.5
-"""Share of the time in which a sender waits for its timer, from which on the timer is the limit."""
 LOSSES = {
     "refused_at_token_buffer": "the token buffer",
     "refused_at_baseband": "the baseband queue",
@@ -85,7 +92,7 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         if own.traffic.source == "request-reply" or own.transport.protocol == "centaurus":
             found.append([])
             continue
-        if number in kept_out and place_of_losses(counts.flows[number], plan, number) in ("", *BUFFERS):
+        if number in kept_out and {*places_of_losses(counts.flows[number], plan, number)[:1]} <= {*BUFFERS}:
             found.append(kept_out[number])
             continue
         rate = float(goodput[number])
@@ -112,11 +119,18 @@ def bounds(scenario: Scenario, network: State, counts: Counts, bits: np.ndarray)
         times = defaultdict[tuple[Kind, str], float](float)
         for queue, place in {**stations[number], **back[number]}.items():
             times[place] += float(waits_s[queue]) if place[0] != "slots" else 0.0
-        waiting = sum(share for share, one in every if one.kind == "timer")
-        most_s = sum(one.kbps for _, one in every if one.kind == "cwnd") * counts.flows["rtt_least"][number]
+        longest_s = max(own.transport.min_rto_s, float(trips_s[number]))
+        waiting = float(counts.flows["timeouts"][number]) / float(counts.seconds) * longest_s
+        held = [one.kbps for _, one in every if one.kind in ("window", "cwnd")]
+        lossy = held and any(one.kind == "cwnd" for _, one in every)
+        most_s = held[0] * counts.flows["rtt_least"][number] if lossy else 0.0
         active = min(rate * float(trips_s[number]) * SECOND / most_s, 1.0) if most_s > 0.0 else 1.0
-        more = [one for _, one in every], float(trips_s[number]), waiting, active, times, queues, contending
         both = _ordered(every, rate, _most_of_window_kbps(own, counts, number, plan))
+        named = [one for _, one in every if one.kind != "window"]
+        filled = max((share for share, one in every if one.kind in ("window", "cwnd")), default=0.0)
+        if both and filled >= (FULL if both[0].kind in STATIONS else HALF):
+            named.append(Bound("window", math.nan))
+        more = named, float(trips_s[number]), waiting, active, times, queues, contending
         if len(both) == 2 and both[1].kind == "slots":
             both = both if simple and (both[1].name in lone or both[0].kind == "window") else both[:1]
         found.append([together(scenario, number, one, *more) for one in both[:1]] + both[1:])
@@ -225,7 +239,8 @@ def _of_transport(own: Scenario, counts: Counts, number: int, plan: Topology) ->
     if t.protocol != "tcp":
         return []
     trip_s = flow["rtt_sum"] / max(flow["rtt_samples"], 1) / SECOND
-    waiting = flow["timeouts"] / float(counts.seconds) * max(t.min_rto_s, 2.0 * trip_s)
+    decides = t.min_rto_s > trip_s  # else the timer follows the round trips
+    waiting = flow["timeouts"] / float(counts.seconds) * t.min_rto_s * decides
     timer = (float(waiting), Bound("timer", math.inf))
     if not flow["window_samples"] or not flow["rtt_samples"]:
         return [timer]
@@ -233,20 +248,22 @@ def _of_transport(own: Scenario, counts: Counts, number: int, plan: Topology) ->
     most_kbps = kilobits * SECOND / flow["rtt_least"]  # of a window of one segment
     used, most = flow["window_sum"] / flow["window_samples"], t.receive_window_segments
     most = min(most, t.send_buffer_segments or most)
-    place = place_of_losses(flow, plan, number)
-    if used >= FULL * most or not (place or flow["fast_retransmits"] or flow["timeouts"]):
-        return [timer, (used / most, Bound("window", most * most_kbps))]
-    return [timer, (used / most, Bound("cwnd", used * most_kbps, place))]
+    places = places_of_losses(flow, plan, number)
+    further = [(0.0, Bound("cwnd", math.inf, place)) for place in places]
+    if used >= FULL * most or not (places or flow["fast_retransmits"] or flow["timeouts"]):
+        return [timer, (used / most, Bound("window", most * most_kbps)), *further]
+    place = places[0] if places else ""
+    return [timer, (used / most, Bound("cwnd", used * most_kbps, place)), *further[1:]]
 
 
-def place_of_losses(flow: Mapping[str, float], plan: Topology, number: int) -> str:
-    """Return the place where a flow loses most packets, "" if it loses none."""
-    worst = max(LOSSES, key=lambda name: flow[name])
-    if not flow[worst]:
-        return ""
+def places_of_losses(flow: Mapping[str, float], plan: Topology, number: int) -> list[str]:
+    """Return the places where a flow loses a tenth of its lost packets or more, the worst first."""
+    least = TOGETHER * sum(flow[name] for name in LOSSES)
+    found = [name for name in LOSSES if flow[name] > 0 and flow[name] >= least]
     hops = plan.route(*plan.flows[number][:2])
     links = [plan.outside[hop.index].link for hop in hops if hop.kind == "outside"]
-    return LOSSES[worst] or max(links, key=lambda link: link.loss).name
+    far = max(links, key=lambda link: link.loss).name if links else ""
+    return list(dict.fromkeys(LOSSES[name] or far for name in sorted(found, key=lambda name: -flow[name])))
 
 
 def _stations(
