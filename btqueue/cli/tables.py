@@ -145,7 +145,8 @@ def _simulation_lines(scenario: Scenario, simulated: Answer) -> list[str]:
     """Return how the simulation was made: simulated time, warm-up, events and seconds; its precision."""
     attrs, run = simulated.results.attrs, scenario.run
     count = simulated.results.sizes["replication"]
-    runs = f"{count} replication{'s' if count > 1 else ''} of {run.duration_s:g} s"
+    shorter = run.precision is not None and simulated.results.coords["measured_s"].values[0]
+    runs = f"{count} replication{'s' if count > 1 else ''} of {shorter or run.duration_s:g} s"
     if simulated.interrupted:
         runs = f"INTERRUPTED, {simulated.interrupted}"
     warmup_s = attrs.get("warmup_s", run.warmup_s)

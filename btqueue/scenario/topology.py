@@ -385,3 +385,12 @@ def _not_connected(plan: Topology, key: str, source: int, target: int) -> Proble
     some = ", ".join(reachable[:12]) + (", ..." if len(reachable) > 12 else "") or "no other node"
     how = "; use a bridge or an outside link"
     return bad_value(key, end, f"joined to {shown(start)}, which reaches {some}{how}", guess=guess)
+
+
+def own_length(scenario: Scenario) -> float:
+    """Return how long a replication must be (s); 0 where it may have any length."""
+    late = any(scenario.of_flow(flow.spec).traffic.start_s > 0.0 for flow in topology(scenario).flows)
+    if not (scenario.traffic.load_schedule or scenario.files or late):
+        return 0.0
+    warmup_s = scenario.run.warmup_s
+    return scenario.run.duration_s + (scenario.run.duration_s if warmup_s == "auto" else warmup_s)

@@ -21,8 +21,8 @@ from btqueue.simulator.engine import NEEDS_SPACE, REACHED, advance
 from btqueue.simulator.machinery.threads import Job, Progress, Stopped, in_threads, to_the_end
 from btqueue.simulator.records.arrays import State
 from btqueue.simulator.records.conventions import SECOND
-from btqueue.simulator.statistics.backlog import plan_looks
-from btqueue.simulator.statistics.precision import CpuBudget, Watched, next_target
+from btqueue.simulator.statistics.backlog import plan_looks, plan_second_half
+from btqueue.simulator.statistics.precision import FEWEST_OBSERVATIONS, CpuBudget, Watched, next_target
 from btqueue.simulator.statistics.results import Measured, Replication, finish, label
 from btqueue.simulator.statistics.warmup import find_warm_up
 
@@ -32,6 +32,9 @@ FIRST_CHUNK_S = 20.0
 CHUNK_TAKES_S = 0.25
 """Least time (s) between two common times; the most is four times as much. At each common time every part
 comes back into the processor's cache."""
+PARTS = 8
+"""The first runs until goodput is known last this part of `run.duration_s`; until they are enough, or are the
+first replications that `run` asks for, they become twice as long."""
 MOST_OBSERVATIONS = 1000
 """Replications at which run-until-precision gives up."""
 PILOT_STEPS = 1000
@@ -62,7 +65,8 @@ def simulate(
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
         device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
-        most: greatest number of replications with `run.precision`; by default `MOST_OBSERVATIONS`.
+        most: greatest number of replications with `run.precision`, of whole length; `MOST_OBSERVATIONS` or
+            short ones by default.
 
     Returns:
         `Results`, read like an `xarray.Dataset`: metrics of dimensions (replication, flow); metrics of the
@@ -134,15 +138,18 @@ def observe(
     replications = None if device == "cpu" else on_device(device, scenario)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
     measured: list[Replication] = []
+    begun: dict[int, State] = {}
+    parts = PARTS if device == "cpu" and most is None and watched.may_end_early else 0
     most = most or MOST_OBSERVATIONS
-    wanted = scenario.run.replications
+    wanted = min(FEWEST_OBSERVATIONS, scenario.run.replications) if parts else scenario.run.replications
     while True:
         numbers = range(len(measured), wanted)
         try:
             if replications is not None:
                 measured += replications(scenario, numbers, warmup_s, progress)
             else:
-                jobs = (budget.bound(replicate(network, scenario, n, warmup_s, progress)) for n in numbers)
+                job = partial(replicate, network, scenario, parts=parts or 1, begun=begun)
+                jobs = (budget.bound(job(n, warmup_s, progress)) for n in numbers)
                 measured += [one for one in (yield from run(jobs)) if one is not None]
         except Stopped as stopped:
             measured += [one for one in stopped.results if one is not None]
@@ -156,13 +163,19 @@ def observe(
         budget.require(measured)
         own = Measured(measured, scenario, network.state)
         known, target = watched.known(own), wanted
+        result = label(own, network.state, warmup_s, wanted)
+        if parts:
+            if watched.is_enough_early(known, own.complete, result):
+                break
+            parts, measured = parts // 2, [] if begun else measured
+            wanted = wanted if parts else scenario.run.replications
+            continue
         if not watched.is_enough(known, len(measured)):
             target = min(most, next_target(len(measured), known.relative, watched.precision))
         within = min(target, budget.affordable(len(measured)))
         if within <= wanted:
             break
         wanted = within
-    result = label(own, network.state, warmup_s, wanted)
     watched.note(result, known, budget.ended(result.attrs["finished"], target))
     return result
 
@@ -230,13 +243,26 @@ def run_replication(scenario: Scenario, number: int) -> Replication:
 
 
 def replicate(
-    network: EmptyNetwork, scenario: Scenario, number: int, warmup_s: float, progress: Progress | None
+    network: EmptyNetwork,
+    scenario: Scenario,
+    number: int,
+    warmup_s: float,
+    progress: Progress | None,
+    parts: int = 1,
+    begun: dict[int, State] | None = None,
 ) -> Generator[None, bool | None, Replication | None]:
-    """Run one replication, piece by piece, and return its measurements; None if stopped in its warm-up."""
-    total_s = warmup_s + scenario.run.duration_s
-    sim = network.begin(scenario.run.seed, number)
-    plan_looks(sim, round(warmup_s * SECOND), total_s)
+    """Run one replication, piece by piece, and return its measurements; None if stopped in its warm-up.
+
+    It lasts one of the `parts` of `run.duration_s`; `begun` keeps parts, and has parts of half the length.
+    """
+    total_s = warmup_s + scenario.run.duration_s / parts
+    sim = begun.pop(number, None) if begun else None
+    plan = plan_second_half if sim else plan_looks
+    sim = sim or network.begin(scenario.run.seed, number)
+    plan(sim, round(warmup_s * SECOND), total_s)
     sim, complete = yield from advance_to(sim, total_s, total_s, progress)
+    if begun is not None and parts > 1:
+        begun[number] = sim
     network.keep_pools(sim)
     return finish(sim, complete)
 

@@ -30,7 +30,7 @@ import numpy as np
 
 from btqueue.network.measured_errors import IN_WORDS as NAMES
 from btqueue.scenario import Scenario
-from btqueue.scenario.topology import topology
+from btqueue.scenario.topology import own_length, topology
 from btqueue.study.points import Numbered, label
 from btqueue.study.summary import Estimate, of_groups, of_same_flows, summarise
 
@@ -237,15 +237,6 @@ def _events_per_second(scenario: Scenario) -> float:
         if events >= PILOT_EVENTS or length_s >= longest_s:
             return max(events, 1) / length_s
         length_s = min(10.0 * length_s, longest_s)
-
-
-def own_length(scenario: Scenario) -> float:
-    """Return how long a replication must be (s); 0 where it may have any length."""
-    late = any(scenario.of_flow(flow.spec).traffic.start_s > 0.0 for flow in topology(scenario).flows)
-    if not (scenario.traffic.load_schedule or scenario.files or late):
-        return 0.0
-    warmup_s = scenario.run.warmup_s
-    return scenario.run.duration_s + (scenario.run.duration_s if warmup_s == "auto" else warmup_s)
 
 
 def _difference(

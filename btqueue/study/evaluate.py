@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from btqueue.caches import cache_folder
 from btqueue.scenario import NotBuiltYet, Scenario, ScenarioError
+from btqueue.scenario.topology import own_length
 from btqueue.search_path import without_working_directory
 from btqueue.study.summary import PARTS, Estimate, flows_without_goodput, labels_of, partial_times, summarise
 
@@ -203,7 +204,6 @@ def simulated_to_precision(scenario: Scenario, *, threads: int | None = None) ->
     """
     from btqueue.simulator import simulate
     from btqueue.simulator.statistics.doubts import TooShort
-    from btqueue.study.checked_answers import own_length
 
     run, why = scenario.run, ""
     first = {

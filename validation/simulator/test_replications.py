@@ -11,7 +11,7 @@ from thesis import thesis, thesis_of
 from btqueue.scenario import ScenarioError
 from btqueue.simulator import engine, replications
 from btqueue.simulator.construction import state
-from btqueue.simulator.machinery.threads import Stopped
+from btqueue.simulator.machinery.threads import Stopped, to_the_end
 from btqueue.simulator.replications import Interrupted, simulate, simulate_many
 
 LIGHT = thesis().with_(traffic__load_kbps=20, run__duration_s=60, run__warmup_s=5, run__replications=1)
@@ -53,6 +53,18 @@ def test_a_run_that_never_becomes_stationary_is_refused():
     with pytest.raises(ScenarioError, match=r"goodput did not become stationary.*give warmup_s") as error:
         simulate(LIGHT.with_(traffic__load_kbps=150, traffic__load_schedule=schedule, run__warmup_s="auto"))
     assert error.value.key == "run.warmup_s"
+
+
+def test_a_run_that_becomes_twice_as_long_is_the_run_of_this_length():
+    scenario = LIGHT.with_(traffic__load_kbps=160, run__duration_s=8)
+    network, begun = state.empty_network(scenario), {}
+    for parts in (8, 4, 2, 1):
+        job = replications.replicate(network, scenario, 0, 5.0, None, parts, begun)
+        found = to_the_end(job)
+        assert found.counts.seconds == 8 / parts
+    whole = replications.run_replication(scenario, 0)
+    assert found.counts.everything() == whole.counts.everything()
+    assert found.events == whole.events and not begun
 
 
 def interrupting(calls):

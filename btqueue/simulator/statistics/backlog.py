@@ -41,6 +41,14 @@ def plan_looks(sim: State, begin: int, end_s: float) -> None:
     sim.looks[:] = look_times(begin, end_s)
 
 
+def plan_second_half(sim: State, begin: int, end_s: float) -> None:
+    """Let a measurement whose end has come go on for as long, to `end_s`; every second look stays."""
+    plain(sim.clock)["look"] = LOOKS // 2 + 1
+    sim.looks[:] = look_times(begin, end_s)
+    sim.seen[: LOOKS // 2 + 1] = sim.seen[::2].copy()
+    sim.halfway[:] = sim.flow_statistics
+
+
 @lru_cache(maxsize=16)  # the replications of a run have them in common
 def look_times(begin: int, end_s: float) -> np.ndarray:
     """Return the times of looks (ns), and NEVER behind them."""

@@ -5,6 +5,10 @@ minus p of it, even where Student's interval is narrower by then: a simulation s
 small, so that it is underestimated. Intervals of the width that was asked for cover 95 % as p goes to 0 (Chow
 and Robbins, Annals of Mathematical Statistics 36, 1965); of a normal law, after 4 observations or more, they
 cover at least 95 % at any p.
+
+Goodput, a mean over time, may be known from short runs. The error of a course that all replications share is
+not seen in their spread. It falls as runs become longer: one that falls as 1/length equals the change of the
+mean since half the length. This change is added to the half-width.
 """
 
 import math
@@ -21,9 +25,11 @@ from btqueue.scenario import Scenario
 from btqueue.scenario.errors import ScenarioError, conflict
 from btqueue.scenario.expressions import Linear, Quantity, number_of_key, parse_quantity
 from btqueue.scenario.metrics import METRICS, Results
+from btqueue.scenario.topology import own_length
 from btqueue.simulator.construction.state import new_state
 from btqueue.simulator.machinery.threads import Job
 from btqueue.simulator.records.arrays import State
+from btqueue.simulator.statistics.doubts import TooShort, has_phases
 from btqueue.simulator.statistics.measurement import measure, take_counts
 from btqueue.simulator.statistics.results import Measured, Replication
 from btqueue.simulator.statistics.student import student_half_width
@@ -112,6 +118,23 @@ class Watched:
         """Whether the quantity is known to the precision, after `done` observations, or cannot be."""
         enough = done >= FEWEST_OBSERVATIONS and known.relative <= self.precision
         return enough or known.final or math.isinf(self.precision)
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether runs may be shorter than the scenario's own, for the mean goodput of all flows."""
+        run = self.scenario.run
+        if run.precision is None or self.text != "goodput_kbps" or run.duration_s < 1e-6:  # too few ns
+            return False
+        return not (run.limit_cpu_s or own_length(self.scenario) or has_phases(self.scenario))
+
+    def is_enough_early(self, known: Known, complete: list[Replication], results: Results) -> bool:
+        """Whether runs that may be shorter than the scenario's own are enough, and not too short."""
+        half = sum(int(one.counts.halfway["bytes_delivered"].sum()) for one in complete)
+        whole = sum(int(one.counts.flows["bytes_delivered"].sum()) for one in complete)
+        enough = self.is_enough(known, len(complete))
+        if not enough or known.relative * whole + abs(whole - 2 * half) > self.precision * whole:
+            return False
+        return not any(isinstance(doubt, TooShort) for doubt in results.attrs["warnings"])
 
     def note(self, results: Results, known: Known, ended: str) -> None:
         """Write down how well the quantity is known, and warn if that is less than was asked for.

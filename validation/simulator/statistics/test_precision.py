@@ -86,6 +86,30 @@ def test_where_nothing_is_random_it_stops_at_once(quantity):
     assert not any("precision was not" in one for one in result.attrs["warnings"])
 
 
+STEPS = ({"at_s": 20.0, "load_kbps": 25.0},)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"run__precision": 0.02},  # needs more
+        {"run__precision_of": "rtt_s"},  # has a bias in short runs
+        {"run__limit_cpu_s": 1e6},
+        {"traffic__load_schedule": STEPS},
+        {"traffic__source": "periodic"},  # few of its phases collide
+    ],
+)
+def test_goodput_may_be_known_from_fewer_and_shorter_runs(changes):
+    asked = LIGHT.with_(run__duration_s=160, run__replications=6, run__precision=0.3).with_(**changes)
+    result, whole = simulate(asked), simulate(asked, most=1000)
+    if changes:
+        assert result.identical(whole)
+    else:
+        assert result.coords["measured_s"].values.tolist() == [20.0] * FEWEST_OBSERVATIONS
+        assert result.attrs["estimate"] == pytest.approx(whole.attrs["estimate"], rel=0.3)
+
+
 def count_seconds(monkeypatch, step=1.0):
     """Let every piece of a simulation take a second of CPU time."""
     seconds = iter(np.arange(0.0, 1e6, step))
