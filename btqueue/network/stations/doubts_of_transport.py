@@ -429,6 +429,9 @@ def of_losses(asked: Asked) -> Iterator[str]:
                 f"{flow.loss:.1%} of the segments are lost at random: with this sender, loss or load the law "
                 "of TCP was up to 20 % off in goodput, and up to 25 % in round trips"
             )
+        if not fits and float(asked.used[: len(asked.network.ports)].max(initial=0.0)) > HALF:
+            found = f"{flow.loss:.1%} of the segments are lost, and the air is busy"
+            yield f"{found}: goodput was up to 15 % off, round trips up to 10 %"
 
 
 def of_vegas(asked: Asked) -> Iterator[str]:

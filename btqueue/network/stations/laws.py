@@ -1293,7 +1293,7 @@ def _goes_on(flow: Flow, port: Port) -> bool:
 
     While an acknowledgement comes, the window has other segments to send.
     """
-    if flow.messages or port.limit >= ENDLESS or len(flow.forth) > 1 or len(flow.back) > 1:
+    if flow.messages or port.limit >= ENDLESS or len(flow.forth) != 1 or len(flow.back) > 1:
         return False
     train, every = flow.forth[0].train, 1.0 / min(flow.acks, 1.0) if flow.acks > 0.0 else 1.0
     each_s = (train.air / train.frames + 1.0) * SLOT_S
