@@ -101,8 +101,10 @@ def say_once(text: str) -> None:
 
 
 def interpreted() -> bool:
-    """Return whether compilation is switched off, so that no code is kept."""
-    return os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
+    """Return whether compilation is switched off, so that no code is kept; numba reads a whole number."""
+    with suppress(ValueError):
+        return int(os.environ.get("NUMBA_DISABLE_JIT", "0")) != 0
+    return False
 
 
 def _root() -> Path:

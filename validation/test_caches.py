@@ -7,6 +7,7 @@ import time
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 from commands import full_disk
 
@@ -198,7 +199,15 @@ def test_a_disk_that_becomes_full_costs_only_the_cache(place, function, caplog):
     assert "not kept" in line
 
 
-@pytest.mark.parametrize("damage", [lambda code: b"", lambda code: code[:-1], lambda code: code + b"\0"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda code: b"",
+        lambda code: code[:-1],
+        lambda code: code + b"\0",
+        lambda code: code[:-1] + bytes([code[-1] ^ 1]),
+    ],
+)
 def test_damaged_machine_code_is_made_again(place, function, caplog, damage):
     numba_cache.entry_point(function)(21)
     (file,) = machine_code(place)
@@ -207,6 +216,12 @@ def test_damaged_machine_code_is_made_again(place, function, caplog, damage):
     (line,) = caplog.messages
     assert "is damaged and is made again" in line
     assert len(file.read_bytes()) == len(before)
+
+
+def test_machine_code_takes_no_real_number_for_a_whole_one():
+    assert numba_cache.passed(np.int64(3)) == ("int", 3)
+    with pytest.raises(TypeError):
+        numba_cache.passed(2.7)
 
 
 def test_an_exception_in_machine_code_is_not_taken_for_a_result(place, function, monkeypatch):

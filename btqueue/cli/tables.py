@@ -145,8 +145,10 @@ def _simulation_lines(scenario: Scenario, simulated: Answer) -> list[str]:
     """Return how the simulation was made: simulated time, warm-up, events and seconds; its precision."""
     attrs, run = simulated.results.attrs, scenario.run
     count = simulated.results.sizes["replication"]
-    shorter = run.precision is not None and simulated.results.coords["measured_s"].values[0]
-    runs = f"{count} replication{'s' if count > 1 else ''} of {shorter or run.duration_s:g} s"
+    length_s = run.duration_s
+    if run.precision is not None:
+        length_s = float(simulated.results.coords["measured_s"].values[0])
+    runs = f"{count} replication{'s' if count > 1 else ''} of {length_s:g} s"
     if simulated.interrupted:
         runs = f"INTERRUPTED, {simulated.interrupted}"
     warmup_s = attrs.get("warmup_s", run.warmup_s)

@@ -21,6 +21,7 @@ import numpy as np
 
 from btqueue.explorer.controls import changes_to_try, effect
 from btqueue.scenario import Scenario, ScenarioError
+from btqueue.scenario.topology import own_length
 from btqueue.study.evaluate import Answer, Engine, available_cores, evaluate, failure_of
 from btqueue.study.points import scenario_with
 
@@ -147,7 +148,8 @@ class Desk:
         """Return short simulated runs at the first places, as many as `FIRST_S` allows, two at least.
 
         After four times that there may be fewer. There are none where theory's answer is known already, where
-        loads have a schedule, which cannot be shortened, and where the simulator does not cover a scenario.
+        loads have a schedule, flows begin late or files are played, which cannot be shortened, and where the
+        simulator does not cover a scenario.
         """
         found, due = dict[int, Answer](), time.perf_counter() + FIRST_S
         length_s = scenario.run.duration_s / 8
@@ -156,7 +158,7 @@ class Desk:
             async with asyncio.timeout(4 * FIRST_S):
                 for number, value in places.items():
                     whole = scenario_with(scenario, {key: value})
-                    if whole is None or scenario.traffic.load_schedule or ("theory", whole) in self._known:
+                    if whole is None or own_length(whole) or ("theory", whole) in self._known:
                         break
                     one = whole.changed({**short, "run.replications": 1})
                     answer = await self.answer(one, "simulate", sketch=True)

@@ -173,8 +173,8 @@ def together(
         piconets = " and ".join(name for kind, name in stations if kind == "slots")
         parts |= {("slots", piconets): trip_s - known_s} if piconets else {}
         lossy = first.kind == "cwnd" or waiting >= TOGETHER
-        also = [one for one in every if (one.kind == "window") != (one.kind == "cwnd" and lossy)]
-        also = [one for one in also if (one.kind, one.name) != (first.kind, first.name)]
+        beside = [one for one in every if one.kind == "window" or (one.kind == "cwnd" and lossy)]
+        also = [one for one in beside if (one.kind, one.name) != (first.kind, first.name)]
         also += [Bound("timer", math.nan)] if waiting >= TOGETHER and t.min_rto_s > trip_s else []
         also += [
             Bound(place[0], math.nan, place[1], share=part_s / trip_s)

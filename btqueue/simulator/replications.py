@@ -33,8 +33,8 @@ CHUNK_TAKES_S = 0.25
 """Least time (s) between two common times; the most is four times as much. At each common time every part
 comes back into the processor's cache."""
 PARTS = 8
-"""The first runs until goodput is known last this part of `run.duration_s`; until they are enough, or are the
-first replications that `run` asks for, they become twice as long."""
+"""The first runs last `run.duration_s / PARTS`. They become twice as long until goodput is known, or until
+they have the whole length."""
 MOST_OBSERVATIONS = 1000
 """Replications at which run-until-precision gives up."""
 PILOT_STEPS = 1000
@@ -65,8 +65,8 @@ def simulate(
         threads: replications run at once; the number of cores by default. Results do not depend on it.
         progress: called with the share of a replication that was finished.
         device: where replications run; on the "gpu" all at once (`btqueue.simulator.gpu.runs`).
-        most: greatest number of replications with `run.precision`, of whole length; `MOST_OBSERVATIONS` or
-            short ones by default.
+        most: greatest number of replications with `run.precision`; if given, all have the whole length. By
+            default `MOST_OBSERVATIONS`, and runs may be shorter.
 
     Returns:
         `Results`, read like an `xarray.Dataset`: metrics of dimensions (replication, flow); metrics of the
@@ -74,6 +74,8 @@ def simulate(
         (replication, queue). Attributes: events, seed, warmup_s, complete, warnings, and of the quantity
         `precision_of` its `estimate`, and the `half_width` and `relative_half_width` of its 95 % interval,
         which is never narrower than `run.precision` asks for (`btqueue.simulator.statistics.precision`).
+        With a precision of goodput runs may be shorter than `run.duration_s`; the coordinate `measured_s` has
+        their lengths.
 
     Raises:
         NotBuiltYet: the scenario has a feature that the simulator does not have yet.
@@ -137,7 +139,7 @@ def observe(
     watched, budget = Watched(scenario, network.state), CpuBudget(scenario)
     replications = None if device == "cpu" else on_device(device, scenario)
     warmup_s = find_warmup(scenario) if scenario.run.warmup_s == "auto" else float(scenario.run.warmup_s)
-    measured: list[Replication] = []
+    measured, shorter = list[Replication](), list[Replication]()
     begun: dict[int, State] = {}
     parts = PARTS if device == "cpu" and most is None and watched.may_end_early else 0
     most = most or MOST_OBSERVATIONS
@@ -153,6 +155,7 @@ def observe(
                 measured += [one for one in (yield from run(jobs)) if one is not None]
         except Stopped as stopped:
             measured += [one for one in stopped.results if one is not None]
+            measured = measured if len(measured) >= len(shorter) else shorter
             found = None
             if measured:
                 own = Measured(measured, scenario, network.state)
@@ -166,8 +169,10 @@ def observe(
         result = label(own, network.state, warmup_s, wanted)
         if parts:
             if watched.is_enough_early(known, own.complete, result):
+                if parts > 1:  # longer runs may differ, even if these runs are alike
+                    known = known._replace(final=False)
                 break
-            parts, measured = parts // 2, [] if begun else measured
+            parts, shorter, measured = parts // 2, measured, [] if begun else measured
             wanted = wanted if parts else scenario.run.replications
             continue
         if not watched.is_enough(known, len(measured)):
@@ -253,14 +258,16 @@ def replicate(
 ) -> Generator[None, bool | None, Replication | None]:
     """Run one replication, piece by piece, and return its measurements; None if stopped in its warm-up.
 
-    It lasts one of the `parts` of `run.duration_s`; `begun` keeps parts, and has parts of half the length.
+    The measurement lasts `run.duration_s / parts`. `begun` has, by number, the states of measurements half as
+    long, which go on here; for `parts` > 1 it keeps the state at the end.
     """
     total_s = warmup_s + scenario.run.duration_s / parts
     sim = begun.pop(number, None) if begun else None
     plan = plan_second_half if sim else plan_looks
     sim = sim or network.begin(scenario.run.seed, number)
     plan(sim, round(warmup_s * SECOND), total_s)
-    sim, complete = yield from advance_to(sim, total_s, total_s, progress)
+    whole_s = warmup_s + scenario.run.duration_s
+    sim, complete = yield from advance_to(sim, total_s, whole_s, progress)
     if begun is not None and parts > 1:
         begun[number] = sim
     network.keep_pools(sim)

@@ -67,7 +67,8 @@ class Answer:
         names: names of the flows, links and queues, by part.
         notes: how it was found (answered_by, "theory" or "simulation"; why: the doubts of theory, or why
             it has no answer; model, method, converged, residual, iterations, warnings; or events,
-            replications, warmup_s, warnings); `evaluate` adds how many flows get nothing (unserved).
+            replications, warmup_s, warnings, precision_of, half_width); `evaluate` adds how many flows get
+            nothing (unserved).
         failure: why there is no answer, or None.
     """
 
@@ -85,6 +86,9 @@ class Answer:
         """Return the answer with quantities among its metrics, named as an expression writes them."""
         there = [one for one in quantities if one.name in self.metrics and str(one) not in self.metrics]
         added = {str(one): self.metrics[one.name].of(one) for one in there}
+        if (watched := self.notes.get("precision_of")) in added:  # its interval is as wide as `run.precision`
+            half_width = max(added[watched].ci95, self.notes["half_width"])
+            added[watched] = replace(added[watched], ci95=half_width)
         return replace(self, metrics={**self.metrics, **added})
 
     def mean(self, metric: str) -> float:
@@ -267,7 +271,15 @@ def answer_of(results: Results | xr.Dataset) -> Answer:
     attrs = results.attrs
     known: dict[str, Any] = {name: list(map(str, attrs.get(name, ()))) for name in ("warnings", "why")}
     kinds = dict.fromkeys(("method", "model", "answered_by"), str)
-    kinds |= {"converged": bool, "residual": float, "iterations": int, "events": int, "warmup_s": float}
+    kinds |= {
+        "precision_of": str,
+        "half_width": float,
+        "converged": bool,
+        "residual": float,
+        "iterations": int,
+        "events": int,
+        "warmup_s": float,
+    }
     known |= {name: kind(attrs[name]) for name, kind in kinds.items() if attrs.get(name) is not None}
     if "replication" in results.sizes:
         known["replications"] = int(results.sizes["replication"])

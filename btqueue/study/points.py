@@ -33,8 +33,6 @@ GRID = {"le.interval_s": USUAL_STEP_S}
 """Keys of real numbers with a grid, and its step."""
 HOW = "write 1..25, 1..25:2, 5,10,20, lin(a,b,n) or log(a,b,n)"
 
-PART = re.compile(r"""(?:\[[^]]*\]|\{[^}]*\}|"[^"]*"|'[^']*'|[^,])+""")
-"""A value between commas; a comma within brackets, braces or quotes belongs to it."""
 ARRAY_OF_LISTS = re.compile(r"\[\s*(\[.*\])\s*\]", re.DOTALL)
 """``[["DH5"],["DH3","DH5"]]``."""
 HOW_LISTS = "the values are lists: write A,[A,B] for the lists of A alone and of A and B"
@@ -197,13 +195,13 @@ def _parse_text(key: str, text: str) -> Interval | list[Any]:
         return _interval(key, text, low, high, scale=scale, count=int(count[0]) if count else None)
     if re.search(r"\b(lin|log)\(", text):
         raise ScenarioError(f"{key}: {shown(text)}: lin(...) and log(...) stand alone; {HOW}", key, text)
-    return [parse_one(key, part) for part in PART.findall(text) if part.strip()]
+    return [parse_one(key, part) for part in split(text) if part.strip()]
 
 
 def _parse_lists(key: str, text: str) -> list[Any]:
     """Return the lists that a text gives: a value without brackets is a list of one entry."""
     inside = match[1] if (match := ARRAY_OF_LISTS.fullmatch(text)) else text
-    values = [parse_one(key, part) for part in PART.findall(inside) if part.strip()]
+    values = [parse_one(key, part) for part in split(inside) if part.strip()]
     ranges = RANGE.fullmatch(text) or CALL.fullmatch(text)
     entries = [entry for value in values for entry in value]
     if ranges or any(isinstance(entry, str) and re.search(r"[][]", entry) for entry in entries):
@@ -229,6 +227,25 @@ def _number(key: str, text: str) -> float:
     else:  # int() refuses texts of thousands of digits, leading zeros included
         return int(Decimal(text)) if re.fullmatch(r"[-+]?\d+", text) else value
     raise ScenarioError(f"{key}: {shown(text)} {why}", key, text)
+
+
+def split(text: str) -> list[str]:
+    """Split at commas that are not inside brackets, braces or quotes."""
+    parts, depth, quote = [""], 0, ""
+    for sign in text:
+        if quote:
+            quote = "" if sign == quote else quote
+        elif sign in "\"'":
+            quote = sign
+        elif sign in "[{":
+            depth += 1
+        elif sign in "]}":
+            depth -= 1
+        elif sign == "," and depth == 0:
+            parts.append("")
+            continue
+        parts[-1] += sign
+    return parts
 
 
 def is_number(value: object) -> bool:

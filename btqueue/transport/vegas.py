@@ -89,7 +89,8 @@ def settled(
         window: of the receiver (segments).
         threshold: slow-start threshold (segments).
         every: segments of an acknowledgement.
-        delay: after which a single segment is acknowledged.
+        delay: time after which a single segment is acknowledged (services); finite if `every` is above 1, and
+            a segment may be alone.
 
     A lone link: of four segments one is in service, and three wait, which is beta.
 

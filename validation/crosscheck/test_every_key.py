@@ -108,7 +108,7 @@ IN_DOUBT = {"lossy ring", "sessions", "CentaurusComm", "busy link"}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", [one for one in BASES if one not in IN_DOUBT])
+@pytest.mark.parametrize("name", BASES)
 def test_a_changed_key_is_answered_right_or_in_doubt(name: str):
     wrong, compared = [], 0
     for change in changes_of(name):
@@ -120,7 +120,7 @@ def test_a_changed_key_is_answered_right_or_in_doubt(name: str):
         compared += 1
         if any(found := differences(after[0], bt.simulate(changed, threads=1))):
             wrong.append(f"{change.key} = {change.value}: {found}")
-    assert compared
+    assert compared or name in IN_DOUBT
     assert not wrong, "\n".join(wrong)
 
 

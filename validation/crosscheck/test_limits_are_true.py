@@ -13,11 +13,9 @@ Chance makes a gain of nothing one time in 1,000: of about 250 changes without a
 wrong flows or more of fifty by chance alone have a probability below 1e-6. A limit of little effect may be
 missed: the bar of 45 leaves room for five of them. The share from which on further limits are named
 (`TOGETHER`) was chosen with these scenarios known, and losses were run for longer when the effect of the
-timer was not seen. Of 99 flows of
-50 random scenarios that were drawn after the last change, 88 were true by simulation (86 before it) and 84 by
-theory (79), with 1.2 limits a flow. There a tenth of the slots is a radio that is a tenth faster, and a gain
-counts from 1 % for each tenth on. By the rule of this test 72
-and 67 were.
+timer was not seen. Of 99 flows of 50 random scenarios that were drawn after the last change, 88 were true by
+simulation (86 before it) and 84 by theory (79), with 1.2 limits a flow. There a tenth of the slots is a radio
+that is a tenth faster, and a gain counts from 1 % for each tenth on. By the rule of this test 72 and 67 were.
 """
 
 from typing import Any

@@ -20,7 +20,7 @@ PROCESSES = max(1, (os.cpu_count() or 1) // 2)
 
 @pytest.mark.parametrize(
     ("first", "number", "processes"),
-    [(0, 40, 1), pytest.param(100_000, 1000, PROCESSES, marks=pytest.mark.long, id="one_thousand")],
+    [(0, 40, 1), pytest.param(100_000, 5000, PROCESSES, marks=pytest.mark.long, id="five_thousand")],
 )
 def test_random_scenarios_are_answered_or_refused(tmp_path, first, number, processes):
     outcomes, faults = Counter[str](), {}

@@ -207,7 +207,7 @@ CASES: tuple[Callable[[int, Path], None], ...] = (
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param(n, marks=pytest.mark.long if n >= 100 else ()) for n in range(0, 3_000, BATCH)]
+    "first", [pytest.param(n, marks=pytest.mark.long if n >= 100 else ()) for n in range(0, 10_000, BATCH)]
 )
 def test_a_damaged_file_is_read_or_refused(engines, tmp_path, first):
     for seed in range(first, first + BATCH):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from btqueue.scenario import ScenarioError
-from btqueue.study.points import Points, grid
+from btqueue.study.points import Points, grid, split
 
 LIMIT, LOAD, BER = "polling.limit", "traffic.load_kbps", "radio.ber"
 DIGITS = "9" * 60_000
@@ -47,6 +47,15 @@ def values(text: str) -> list:
 )
 def test_values_are_read(text, expected):
     assert [(type(one), one) for one in values(text)] == [(type(one), one) for one in expected]
+
+
+def test_commas_within_nested_brackets_do_not_separate_values():
+    inner = '{from="a",to="b",load_schedule=[{at_s=0,load_kbps=10}]}'
+    assert split(f'[{inner},{{from="b",to="a"}}],[{inner}],"x,[y"') == [
+        f'[{inner},{{from="b",to="a"}}]',
+        f"[{inner}]",
+        '"x,[y"',
+    ]
 
 
 def test_logarithms_are_evenly_spaced():

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
-from math import ceil, exp, inf, isnan
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import binom, gammaincc
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.network import EMPTY, ENDLESS, Bridge, Flow, Network, Port, Train
+from btqueue.network.stations.bridge_rounds import Legs, Tour, completed, halving, newton
+from btqueue.network.stations.bridges import in_a_row
+from btqueue.network.stations.network import EMPTY, ENDLESS, Bridge, Network, Train
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -22,20 +21,9 @@ LONG = 3.0
 """Longest absence of a central that is taken into account, in multiples of its mean."""
 PROBED = 100
 """Most iterations between the cycles of piconets and the rounds of bridges."""
-IN_A_ROW = 0.35
-"""Bridges in a row times the use of the busiest, above which round trips over several were 6 to 16 % too
-short: chosen on a draw of random bridges."""
-BRIEF = 3
-"""Frames of an exchange that takes hardly longer than the polls around it."""
-FILLED = 1.4
-"""Packets waiting for an exchange, in multiples of its frames, from which on the exchange is full."""
-OFTEN = 2.5
-"""Transmissions of a packet from which on the law of the segments of an exchange is rough."""
 TURNS, SETTLED = 60, 1e-10
 """Most turns in which the waits of a bridge for polls, or the uses of ports, settle, and the change at which
 the uses have."""
-STEPS = 10
-"""Newton's steps to the round of a bridge; from the previous round two or three suffice."""
 LEAST = 0.02
 """Least share of the time that the load of other flows leaves."""
 
@@ -61,115 +49,6 @@ class Rounds(NamedTuple):
     elsewhere: Vector
     stays: Vector
     polls: Vector
-
-
-class Legs(NamedTuple):
-    """The visits of a bridge that walks in, as a member and then as a central (slots).
-
-    Attributes:
-        here: numbers of the links.
-        gaps: times between polls of the links at which it is a member.
-        early: time that it may be late for a poll (`Bridge.early`), of these links.
-        least: visits without data, of these links.
-        load, most, full, probes: attributes of `Links`, for each link.
-        rest: rest of a round, without any flow.
-        polls: polls of members of its own piconet that have no flow.
-    """
-
-    here: list[int]
-    gaps: list[float]
-    early: list[float]
-    least: list[float]
-    load: list[float]
-    most: list[float]
-    full: list[bool]
-    probes: list[float]
-    rest: float
-    polls: float
-
-    def visits(
-        self, sizes: list[tuple[float, float, float]], total: float
-    ) -> tuple[float, float, float, float, list[float], list[float]]:
-        """Return the time that the visits take in a round.
-
-        These are the stay as a central and its slope in the round, the part of a round that is known and its
-        slope, and the visits as a member and their slopes.
-
-        Args:
-            sizes: of each visit its slots in any case, its further slots for each slot of the round, and its
-                most slots.
-            total: the round.
-        """
-        count = len(self.gaps)
-        stay, slope, known, known_slope = self.polls, 0.0, self.polls + self.rest, 0.0
-        known += EMPTY * (len(self.here) - count)
-        visits, slopes = [], []
-        for k, (first, each, most) in enumerate(sizes):
-            taken = first + each * total
-            if most < inf:
-                taken = min(taken, most)
-                each = each if taken < most else 0.0
-                taken += EMPTY * (taken < most or not taken)
-            if k < count:
-                visits.append(self.least[k] - EMPTY + taken)
-                slopes.append(each)
-            else:
-                met = min(self.probes[k] * total, EMPTY)
-                met_slope = self.probes[k] * (met < EMPTY)
-                stay, slope = stay + taken + met, slope + each + met_slope
-                known, known_slope = known + met, known_slope + met_slope
-        return stay, slope, known, known_slope, visits, slopes
-
-
-class Tour(NamedTuple):
-    """The work of a central for other links between two full visits to a bridge (slots).
-
-    Attributes:
-        mean, variance: of the time for the segments that the last visit brought, if it brought any.
-        sure: time taken in any case.
-        some: chance that the last visit has brought anything.
-        polls: time between two polls of the bridge after that.
-        whole: longest visit to another link, with the poll behind it, if visits are limited.
-    """
-
-    mean: float
-    variance: float
-    sure: float
-    some: float
-    polls: float
-    whole: float
-
-    def wait(self, absence: float, variance: float) -> tuple[float, float]:
-        """Return mean and mean square of the wait of a bridge for its poll after an absence (slots).
-
-        Args:
-            absence: mean of the time that it is elsewhere.
-            variance: variance of this time.
-        """
-        mean = square = 0.0
-        full, empty = self.sure + self.mean, self.sure  # after an empty visit absences are hardly shorter
-        cases = ((self.some, full, self.variance + variance), (1.0 - self.some, empty, 0.0))
-        for chance, tour, spread in cases:
-            late, first, second = _beyond(tour, max(spread, 1e-3), absence)
-            if (
-                0.0 < self.whole < 20.0 * first / max(late, 1e-12)
-            ):  # the rest of a visit, of exponential times
-                rest = first / late - self.whole / np.expm1(self.whole * late / first)
-                first, second = late * rest, 2.0 * late * rest**2
-            mean += chance * (first + (1.0 - late) * self.polls / 2.0)
-            square += chance * (second + (1.0 - late) * self.polls**2 / 3.0)
-        return mean, square
-
-
-def _beyond(mean: float, variance: float, bound: float) -> tuple[float, float, float]:
-    """Return P(V > d), E (V - d)^+ and the mean of its square for a gamma law of V, and a bound d > 0."""
-    if mean == 0.0:
-        return 0.0, 0.0, 0.0
-    shape, point = mean**2 / variance, bound * mean / variance
-    late, longer, longest = (float(gammaincc(shape + more, point)) for more in range(3))
-    square = mean**2 + variance
-    first = mean * longer - bound * late
-    return late, max(first, 0.0), max(square * longest - 2.0 * bound * mean * longer + bound**2 * late, 0.0)
 
 
 class Mixed:
@@ -205,60 +84,6 @@ class Mixed:
         return found - share * (found - before)
 
 
-def never_meet(network: Network, port: Port) -> bool:
-    """Return whether the bridges at both ends of a link, with windows in turn, are never both in its piconet.
-
-    All bridges with windows in turn change piconet at the same times.
-    """
-    ends = [
-        network.bridges[end]
-        for end in (port.bridge, network.piconets[port.piconet].central_bridge)
-        if end >= 0
-    ]
-    turns = {one.piconets.index(port.piconet) for one in ends if one.schedule == "sniff"}
-    return len(turns) > 1 and len({len(one.piconets) for one in ends}) == 1
-
-
-def waits_for_itself(network: Network, bridge: int) -> bool:
-    """Return whether the polls of a bridge depend, over other bridges, on the bridge itself."""
-    seen, now = set(), {bridge}
-    while now:
-        seen |= now
-        goes = {p for n in now for p in network.bridges[n].piconets if network.bridges[n].own not in (-1, p)}
-        now = {network.piconets[p].central_bridge for p in goes} - {-1}
-        if bridge in now:
-            return True
-        now -= seen
-    return False
-
-
-def in_a_row(network: Network) -> range:
-    """Return the numbers of the bridges if they stand in a row that one flow alone crosses, else none.
-
-    Each bridge is the central of a piconet and a member of the next one, which it leaves after a visit.
-    """
-    walk = all(one.schedule == "walk-in" and one.own >= 0 and not one.cycles for one in network.bridges)
-    alone = walk and len(network.flows) == 1 and len(network.ports) == 2 * (len(network.bridges) + 1)
-    return range(len(network.bridges) if alone else 0)
-
-
-def one_by_one(network: Network) -> bool:
-    """Return whether walk-in bridges carry whole segments of one flow only, at random, without repetitions.
-
-    The bridges are members. Then no packet overtakes another, and visits follow each other in turn: of 66
-    random chains whose segments need several visits all were right.
-    """
-    flow = network.flows[0]
-    visits = [visit for visit in (*flow.forth, *flow.back) if visit.kind == "port"]
-    walk = all(
-        (one.schedule, one.own, one.cycles, one.switch_s) == ("walk-in", -1, 0.0, 0.0)
-        for one in network.bridges
-    )
-    at_once = flow.batch <= 1.0 <= flow.acks and flow.source == "poisson" and not flow.cut
-    room = all(network.ports[v.index].limit > 1 and v.train.frames <= v.train.packets for v in visits)
-    return len(network.flows) == 1 and network.relay == "segment" and walk and at_once and room
-
-
 def as_share(values: NDArray) -> NDArray:
     """Return the values, limited to shares from 0 to 1."""
     return np.minimum(np.maximum(values, 0.0), 1.0)
@@ -277,200 +102,6 @@ def slowed(alone: Vector, together: Vector, crowded: Vector) -> Vector:
         crowded: share of the time in which the other queue would be busy if this one always was.
     """
     return alone / (1.0 - crowded * (1.0 - together))
-
-
-def doubts(network: Network, point: Any) -> list[str]:
-    """Return the doubts about the laws of bridges, with errors against the simulation.
-
-    Args:
-        network: the stations.
-        point: its `btqueue.network.stations.point.Point`.
-    """
-    flows, bridged = network.flows, [n for n, port in enumerate(network.ports) if port.bridge >= 0]
-    if not bridged:
-        return []
-    over = {
-        f: visits
-        for f, flow in enumerate(flows)
-        if (visits := [visit for visit in flow.forth if visit.kind == "port" and visit.index in bridged])
-    }
-    carried = [f for f, flow in enumerate(flows) if point.rate[f] > 0.95 * flow.load]
-    stops = [
-        (f, visit, network.ports[visit.index])
-        for f in carried
-        for visit in (*flows[f].forth, *flows[f].back)
-        if visit.kind == "port"
-    ]
-    crossed = [network.ports[visit.index] for f in over for visit in flows[f].forth if visit.kind == "port"]
-    used = float((point.rate @ point.service)[bridged].max())
-    bridges = [network.bridges[network.ports[n].bridge] for n in bridged]
-    row = max(sum(network.ports[visit.index].up for visit in visits) for visits in [[], *over.values()])
-    schedules = ", ".join(sorted({bridge.schedule for bridge in bridges} - {"walk-in"}))
-    central = [piconet.central_bridge >= 0 for piconet in network.piconets]
-    endless = point.links.links.endless
-    pairs = any(endless[f] and flows[f].window <= 2.0 for f in over)
-    f, visits = next(iter(over.items()), (0, []))
-    flow, frames = flows[f], min((network.ports[visit.index].limit for visit in visits), default=1)
-    packets = max((visit.train.packets for visit in visits), default=1.0)
-    lone = len(over) == 1 and endless[f] and not pairs
-    in_step = lone and len(point.links.links.row) == 1
-    spills = [
-        places
-        for f in over
-        if f not in carried and flows[f].protocol == "tcp"
-        for places in _overflowed(network, flows[f])
-    ]
-    places = [network.ports[n].places for n in point.links.brings.coming]
-    reasons = {
-        f"the busiest link of a bridge is used for {used:.0%} of the time: round trips were up to 12 % off "
-        "below 30 %, up to 55 % above, and 6 to 16 % too short over several bridges": (
-            used > 0.2 or row * used > IN_A_ROW
-        )
-        and any(flows[f].load < inf for f in carried if f in over),
-        "windows of two segments wait for each other: goodput was up to 64 % too high": pairs,
-        f"its buffer of {min(spills or places, default=0.0):g} packets has no room for some segments: "
-        "goodput was 17 % off in the median, by 56 % and more in one of ten, and up to 19 times too high; "
-        "round trips 16 and 53 %, and up to 19 times too long": bool(spills) or point.links.refuses,
-        "several pairs of devices fill their windows: goodput was up to 27 % off": len(over) > 1
-        and not pairs
-        and not set(over) <= set(carried),
-        f"exchanges of {frames} frames keep in phase with polls: goodput was 5 % off in the median, and from "
-        "20 % too low to 46 % too high": lone and not in_step and frames <= max(BRIEF, packets),
-        f"windows of {flow.window:g} segments do not fill exchanges: goodput was up to 120 % too high": lone
-        and flow.window * packets < FILLED * frames * len(visits),
-        "packets are repeated more than once in the mean: goodput was up to 5 % too high": lone
-        and any(visit.train.frames > OFTEN * visit.train.packets for visit in visits),
-        "acknowledgements are delayed: goodput was from 13 % too low to 53 % too high": lone
-        and not in_step
-        and flow.acks < 1.0,
-        f"[polling] bridge_schedule = {schedules}: round trips were up to 134 % off, and goodput 86 %": bool(
-            schedules
-        ),
-        "[polling] switch_delay: round trips were up to 19 % off": any(one.switch_s > 0.0 for one in bridges),
-        "a link joins two bridges: round trips were up to 30 % off": any(
-            port.bridge >= 0 and central[port.piconet] for port in crossed
-        ),
-        "a segment needs several visits: round trips were up to 42 % too long": not one_by_one(network)
-        and any(visit.train.frames > port.limit for _, visit, port in stops),
-        "segments stay in a piconet whose central is a bridge: round trips were up to 13 % off": any(
-            f not in over and central[port.piconet] for f, _, port in stops
-        ),
-        "windows stay full in a piconet whose central is a bridge, and its absences may keep in step with "
-        "the other piconet: goodput was up to 27 % too high": any(
-            f not in over and f not in carried and endless[f] and central[network.ports[visit.index].piconet]
-            for f, flow in enumerate(flows)
-            for visit in flow.forth
-            if visit.kind == "port"
-        ),
-        "bridges that are centrals wait for each other in a circle, and may all be absent at once": any(
-            waits_for_itself(network, n) for n in range(len(network.bridges))
-        ),
-        "[polling] residence: bridges stay longer than a visit: goodput was 19 % off in the median": any(
-            one.cycles > 0.0 for one in bridges
-        ),
-    }
-    return [f"[network] bridge: {reason}" for reason, holds in reasons.items() if holds]
-
-
-def _overflowed(network: Network, flow: Flow) -> Iterator[float]:
-    """Yield the packets that find room in the buffers of bridges that a full window of the flow overflows.
-
-    A stay leaves packets behind if its visit is shorter than the one before, or errors cost frames of it.
-    """
-    for before, visit in pairwise(one for one in flow.forth if one.kind == "port"):
-        here, there, packets = network.ports[before.index], network.ports[visit.index], visit.train.packets
-        sent = there.limit * packets / visit.train.frames * (1.0 + 1e-9)
-        leaves = here.limit >= there.limit and here.limit > sent
-        if there.up and there.bridge >= 0 and leaves and there.places < flow.window * packets:
-            yield there.places
-
-
-LONGEST_TURN, SAME = 6, 1e-4
-"""Most steps in which rounds come in turn, at a jump of the wait for a poll, and their difference (steps)."""
-
-
-def until_polled(gone: float, more: float, gap: float, first: float) -> float:
-    """Return the mean wait (slots) of a bridge for its poll.
-
-    Args:
-        gone: mean time after which it comes back; a part of it is exponential, with mean `more`.
-        more: taken as a slot at least, because no time is known better.
-        gap: time from one poll to the next.
-        first: time of the first poll.
-    """
-    return _until_polled(gone, more, gap, first)[0]
-
-
-def _until_polled(gone: float, more: float, gap: float, first: float) -> tuple[float, float, float]:
-    """Return the wait of `until_polled`, and its slopes in `gone` and in `more`."""
-    if isnan(gone) or isnan(gap):
-        raise FloatingPointError("the round of a bridge is no number")
-    random = max(more, 1.0)
-    missed = max(ceil((gone - random - first) / gap), 0)
-    ahead = first + missed * gap - gone
-    rest = exp(-gap / random)
-    late = exp(-(ahead + random) / random) / (1.0 - rest)
-    slope = gap * late * (ahead + gap * rest / (1.0 - rest)) / random**2 if more > 1.0 else 0.0
-    return ahead + late * gap, gap * late / random - 1.0, slope
-
-
-def _newton(
-    legs: Legs, sizes: list[tuple[float, float, float]], total: float, wait: list[float]
-) -> tuple[float, float, list[float]] | None:
-    """Return round, stay as a central and waits by Newton's steps from these; None if they do not settle."""
-    wait, count, rest, all_least = wait.copy(), len(wait), legs.rest, sum(legs.least)
-    for _ in range(STEPS):
-        stay, slope, known, known_slope, visits, slopes = legs.visits(sizes, total)
-        over, left = rest + stay + sum(visits) + sum(wait) - total, 1.0 - slope - sum(slopes)
-        largest, parts = abs(over), []
-        for k in range(count):
-            gone, sure = total - visits[k] - wait[k], known + all_least - legs.least[k]
-            new, by_gone, by_more = _until_polled(
-                gone - legs.early[k], gone - sure, legs.gaps[k], legs.gaps[k] - EMPTY
-            )
-            move = new - legs.early[k] - wait[k]
-            largest = max(largest, abs(move))
-            both = by_gone + by_more
-            if 1.0 + both < 1e-9:  # it meets the same poll for any absence
-                return None
-            grows = (both * (1.0 - slopes[k]) - by_more * known_slope) / (1.0 + both)
-            parts.append((move / (1.0 + both), grows))
-            over, left = over + parts[k][0], left - grows
-        if largest < 1e-11 * total:
-            return total, stay, wait
-        if left == 0.0:
-            return None
-        step = over / left
-        total += step
-        if not 0.0 < total < inf:
-            return None
-        for k, (move, grows) in enumerate(parts):
-            wait[k] += move + grows * step
-    return None
-
-
-def _halving(
-    legs: Legs, sizes: list[tuple[float, float, float]], wait: list[float], total: float
-) -> tuple[float, list[float]]:
-    """Return round and waits by steps of half the change from these, their means where they come in turn."""
-    wait, all_least, past = wait.copy(), sum(legs.least), []
-    for _ in range(200):
-        stay, _, known, _, visits, _ = legs.visits(sizes, total)
-        total = legs.rest + stay + sum(visits) + sum(wait)
-        for k, visit in enumerate(visits):
-            gone, sure = total - visit - wait[k], known + all_least - legs.least[k]
-            # behind a visit that takes the place of a frame of POLL and NULL
-            first = legs.gaps[k] - EMPTY
-            new = until_polled(gone - legs.early[k], gone - sure, legs.gaps[k], first) - legs.early[k]
-            total += (new - wait[k]) / 2.0
-            wait[k] = (new + wait[k]) / 2.0
-        step, least = abs(total - past[-1][0]) if past else 0.0, 1e-10 * total
-        past.append([total, *wait])
-        for period in range(1, min(LONGEST_TURN, len(past) - 1) + 1):
-            if abs(total - past[-1 - period][0]) < (least if period == 1 else max(least, SAME * step)):
-                total, *wait = np.mean(past[-period:], axis=0).tolist()
-                return total, wait
-    return total, wait
 
 
 class Links:
@@ -525,7 +156,8 @@ class Links:
         self.regular = np.array([flow.source == "periodic" for flow in network.flows], bool)
         self.plain = np.array([not flow.messages for flow in network.flows])
         self.stop_and_wait = np.array([flow.window * flow.acks <= 1.0 for flow in network.flows])
-        self.together = np.array([1.0 / flow.acks if flow.acks else 1.0 for flow in network.flows])
+        # segments that an acknowledgement covers
+        self.covered = np.array([1.0 / flow.acks if flow.acks else 1.0 for flow in network.flows])
         self.alone = self.stop_and_wait.astype(float)  # flows whose data never meet their acknowledgements
         # use of each port by a segment of each flow, and by its acknowledgements
         shape = (len(network.flows), len(network.ports))
@@ -777,7 +409,10 @@ class Links:
         if not load.all():
             return 0.0
         slots = np.minimum(self.most_slots[both], self.load[both] * float((most / load).min()))
-        slots += EMPTY * (slots < self.most_slots[both] * (1.0 - SAME)) + EMPTY * (self.bridge[both] >= 0)
+        # a visit that is not full ends with POLL and NULL: a share of the visits, at most the frames that the
+        # mean visit lacks
+        lacks = self.visit[both] * (1.0 - slots / self.most_slots[both])
+        slots += EMPTY * (as_share(lacks) + (self.bridge[both] >= 0))
         legs = self._legs(n)
         return legs.rest + legs.polls + float(slots.sum())
 
@@ -840,14 +475,14 @@ class Links:
         number, spread, some = 1.0, 0.0, 1.0  # of a link that no flow crosses
         if self.trains[port]:
             train = max(self.trains[port], key=lambda one: self.rates_now[one[0]] * one[1].frames)[1]
-            number, spread, some = _completed(frames, train)
+            number, spread, some = completed(frames, train)
         crossing = self.work[:, link] > 0.0
         # a visit that takes segments away is followed by the segments that their acknowledgements let out
         taken = self.frames[0][:, ports[~self.up[ports]]].sum(axis=1) > 0.0
-        together = float(self.together[taken].max(initial=1.0))  # segments of an acknowledgement
-        if together > 1.0:
-            part = number / together % 1.0
-            spread, some = spread + together**2 * part * (1.0 - part), some * min(number / together, 1.0)
+        covered = float(self.covered[taken].max(initial=1.0))
+        if covered > 1.0:
+            part = number / covered % 1.0
+            spread, some = spread + covered**2 * part * (1.0 - part), some * min(number / covered, 1.0)
         mean = square = loose = whole = sure = 0.0
         for other in np.flatnonzero(self.same[link]):
             through, all_work = self.work[crossing, other].sum(), max(self.work[:, other].sum(), 1e-300)
@@ -960,10 +595,10 @@ class Links:
             else:
                 sizes.append((follows[k], load[k], legs.most[k]))
         total, wait = self.settled.get((n, port)) or (0.0, self.waits[self.links_of[n]].tolist())
-        found = _newton(legs, sizes, total, wait) if total else None
+        found = newton(legs, sizes, total, wait) if total else None
         if found is None:
-            total, wait = _halving(legs, sizes, wait, total)
-            found = _newton(legs, sizes, total, wait) or (total, legs.visits(sizes, total)[0], wait)
+            total, wait = halving(legs, sizes, wait, total)
+            found = newton(legs, sizes, total, wait) or (total, legs.visits(sizes, total)[0], wait)
         self.settled[n, port] = found[0], found[2]
         return found
 
@@ -982,17 +617,3 @@ class Links:
             squares /= np.maximum(frames / limit, 1.0)
             found += self.by_link(rates[:, None] * self.comes[back] * squares / 2.0) * SLOT_S**2
         return np.where(self.full_link, 0.0, found)
-
-
-def _completed(frames: float, train: Train) -> tuple[float, float, float]:
-    """Return mean and variance of the segments that `frames` frames complete, and the chance of any.
-
-    Packets come through independently: their number B is binomial. The first segment may have been begun at
-    any of its p packets, so that B packets complete the whole part of B / p segments, or one more.
-    """
-    tries, packets, through = round(frames), max(round(train.packets), 1), train.packets / train.frames
-    number = np.arange(tries + 1.0)
-    chance = binom(tries, number) * through**number * (1.0 - through) ** (tries - number)
-    rest = number / packets % 1.0
-    spread = frames * through * (1.0 - through) / packets**2 + float(chance @ (rest * (1.0 - rest)))
-    return frames / train.frames, spread, float(chance @ np.minimum(number / packets, 1.0))

@@ -391,7 +391,7 @@ class Station:
             beyond_s = same_s + _left_behind(number, come) / load - used * service_s / (2.0 * (1.0 - used))
             if away_s < period_s / 2.0:  # segments left behind wait for little but services
                 beyond_s = min(beyond_s, 0.0)
-            if pdus.segments == 1 and number < MANY_FIT:
+            if pdus.segments == 1 and number < MANY_FIT and round(come, 6) > 0.0:
                 made = round(number * pdus.each, 6)  # equal events are solved once
                 beyond_s += away_s * _cut_off(len(pdus.payloads), made, round(come, 6))
         events, whole = self.events(pdus, up=up), _events(self, pdus, up, 0.0, 0.0)[0]
@@ -792,7 +792,7 @@ def shaded(links: Sequence[tuple[Station, Sequence[tuple[Pdus, bool, float]]]]) 
     taken = np.minimum(taken / (1.0 - own), 1.0)
     behind = squares.sum(axis=0) - np.diag(squares)
     behind = (lost + (behind + lost**2 - lost) / (1.0 - lost)) / (2.0 * (1.0 - lost))
-    behind *= each.sum() == 0.0
+    behind *= each.sum() == 0.0  # beside a link that always has data this wait is left out (not measured)
     return [
         replace(link, taken=share, vain=1.0 - share, behind_s=more * link.interval_s, own=during)
         if share < link.taken or during

@@ -30,7 +30,7 @@ the goodput lost by losses (of 25 lone connections). Both were chosen on these s
 BUSY, BUSY_ALONE, BUSY_QUEUE = 0.45, 0.6, 0.85
 """Utilisation of a resource by random sources, above which their waits are rough: by several links; by one,
 or by several whose central passes all segments on, where they fit into a visit (of 243 random piconets
-between both bounds one was wrong, round trips 7.9 % too short); of a port, or of a star that
+between both bounds one was wrong, round trips 7.9 % too short); of a wire, of a port, or of a star that
 conserves work (`Asked.conserved`: of 75 with 75 to 85 % of the air used 74 were right)."""
 MET = 0.1
 """Share of a round trip that is a wait for others, up to which bursts on the air were right: 9 of 9

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc, pdtrc
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.air import Links, never_meet
+from btqueue.network.stations.air import Links
+from btqueue.network.stations.bridges import never_meet
 from btqueue.network.stations.network import Flow, Network, Port, Train
 from btqueue.network.stations.queues import CYCLIC
 from btqueue.transport import binomial
@@ -208,13 +209,16 @@ class Brought:
 def _most_waiting(limit: float, sends: float, size: float) -> float:
     """Return the most packets of whole segments that wait for the next stay of a bridge, without errors.
 
-    A part of a segment that is relayed whole waits beside the buffer, until a later stay brings the rest.
+    A part of a segment that is relayed whole waits beside the buffer, until a later stay brings the rest. The
+    number grows without limit if a stay brings more than the next one sends.
 
     Args:
         limit: packets that a stay brings.
         sends: packets that the next stay sends.
         size: packets of a segment.
     """
+    if limit > sends:
+        return inf
     waiting, most, ended = 0.0, 0.0, 0.0
     for stay in range(1, 2 * int(size) + 1):  # after `size` stays they end at the same place in a segment
         before, ended = ended, stay * limit // size * size

@@ -322,9 +322,9 @@ def _to_last_visit(
 ) -> float:
     """Return the slots from the begin of a train that is cut until its last visit.
 
-    Another link sends in its visits what has come for it since its visit before the train, half a cycle
-    before the train on average, until its last visit, half a cycle before the train's last one. Delays of
-    95 % of 139 random stars were within 4 %; without the halves they were up to 14 % too short.
+    Another link sends the frames that have come for it since its visit before the train, half a cycle before
+    the train on average, until its last visit, half a cycle before the train's last one. Delays of 95 % of
+    139 random stars were within 4 %; without the halves they were up to 14 % too short.
 
     Args:
         sent: slots of the train in its visits but for the last.

@@ -416,9 +416,8 @@ class _Builder:
                 for (short, _), sizes in alike.items()
                 for share, often in ((sum(one for _, one in sizes), released * short),)
             )
-        radio = any(
-            visit.kind == "port" for visit in forth[0]
-        )  # over wires alone only senders have a baseband
+        # over wires alone only senders have a baseband
+        radio = any(visit.kind == "port" or visit.pdus is not None for visit in forth[0])
         layers = transport.tcp_delay_s + transport.ip_delay_s + own.link.l2cap_delay_s
         layers += own.link.baseband_delay_s / (1.0 if radio else 2.0)
         if messages and forth[0] and forth[0][0].kind == "wire":
@@ -686,7 +685,7 @@ class _Builder:
             alone = station.burst_s(lone, 1, up=up, come=load * anchor_s)[1]
             late = alone / anchor_s * (there_s + alone_s > period_s / 2.0)
             shared_s = anchor_s * anchors.until_shared(
-                round(load * anchor_s, 6), late, there_s / anchor_s, clock, sleeps
+                max(round(load * anchor_s, 6), 1e-6), late, there_s / anchor_s, clock, sleeps
             )
         if run_s > 0.0 and service_s < period_s:  # acknowledgements wait for the last credits
             behind = (

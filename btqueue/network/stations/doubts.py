@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.stations import air, buffers, fading, sessions, transport
+from btqueue.network.stations import bridges, buffers, fading, sessions, transport
 from btqueue.network.stations.asked import FEW, HALF, RARE, SMALL, TOLERATED, Asked, Vector, both_ways
 from btqueue.network.stations.doubts_of_stations import (
     of_bursts,
@@ -90,7 +90,7 @@ def doubts(network: Network, point: Point, rtt: Vector, timed: NDArray[np.bool_]
     certain = all(asked.certain(f) for f in range(len(network.flows)))
     rules = OF_GOODPUT if certain else RULES
     found = [one for rule in rules for one in islice(rule(asked), None if rule in SEVERAL else 1)]
-    found += air.doubts(network, point)
+    found += bridges.doubts(network, point)
     found += fading.doubts(network, point, timed)
     found += transport.doubts(network, point)
     found += buffers.doubts(network, point)
@@ -236,7 +236,7 @@ def of_unread_keys(asked: Asked) -> Iterator[str]:
 
 
 def _repairs_without_timers(asked: Asked) -> bool:
-    """Return whether a lone connection hardly needs timers: selective acknowledgements show what is lost.
+    """Return whether a lone connection hardly needs timers: selective acknowledgements name lost segments.
 
     Its least timeout is longer than its round trips, so that it hardly depends on how these are measured.
     """

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, spence
 
-from btqueue.network.stations.transport import NEARLY
+from btqueue.network.stations.acknowledgements import NEARLY
 
 Vector = NDArray[np.float64]
 

@@ -11,22 +11,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
-from itertools import takewhile
-from math import ceil, exp, expm1, inf, isnan, nan
+from math import ceil, exp, inf, isnan, nan
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations import fading, jitter, transport
-from btqueue.network.stations.air import Links, Rounds, as_share, until_polled
+from btqueue.network.stations import acknowledgements, fading, jitter, transport
+from btqueue.network.stations.acknowledgements import NEARLY
+from btqueue.network.stations.air import Links, Rounds, as_share
 from btqueue.network.stations.bridge_buffers import Brought, losing
+from btqueue.network.stations.bridge_rounds import until_polled
 from btqueue.network.stations.crossings import Crossing, Place
 from btqueue.network.stations.network import EMPTY, ENDLESS, Flow, Network, Port, Train, Visit, alike, least_s
-from btqueue.network.stations.queues import NONE, Own, Queues, Tail, longer, stretch
-from btqueue.network.stations.transport import NEARLY
+from btqueue.network.stations.own_queue import Own, Tail
+from btqueue.network.stations.queues import Queues, stretch
 from btqueue.network.stations.turns import Turns
 
 Vector = NDArray[np.float64]
@@ -79,7 +80,7 @@ class Laws:
         self.rests = [transport.Rest(flow.window, flow.window) for flow in network.flows]
         self.waits = np.zeros(flows)  # of segments for others, on the way forth
         self.ports: dict[int, Own] = {}  # queues in which flows wait longest, at ports of several links
-        self.queues = [transport.Queue(0.0, 0.0, 0.0)] * flows
+        self.queues = [acknowledgements.Queue(0.0, 0.0, 0.0)] * flows
         self.chains: dict[tuple, Any] = {}  # connections with losses that are solved
         self.change = inf  # of rates in the last turn, relative
         # transmissions of segments, full resources, waits there, and round trips without, at start and end
@@ -92,7 +93,7 @@ class Laws:
         self.acks = np.array([flow.acks for flow in network.flows])
         # acknowledgements that travel alone, relative to a source that always has data
         self.alone = np.zeros(flows)
-        self.answer([transport.Answers(0.0, flow.acks) for flow in network.flows])
+        self.answer([acknowledgements.Answers(0.0, flow.acks) for flow in network.flows])
         self.together = np.minimum([flow.together for flow in network.flows], 1e9)
         # segments of the same batch ahead of a segment
         self.ahead = np.array(
@@ -248,12 +249,12 @@ class Laws:
             self.timed[f] = flow.cut.clocked
             return
         own_s = self.own_s(f) if carried else 0.0
-        found = transport.received(flow, rate, carried=carried)
+        found = acknowledgements.received(flow, rate, carried=carried)
         waits = found.wait_s * (1.0 - min(rate * own_s, NEARLY))
         self.timed[f] = found.clocked
         # the segments ahead are full, but for the last one of a message (`transport.ahead_of_sample`)
         behind = found.behind + (flow.uneven - 1.0) * (found.behind + 1.0 - 1.0 / found.share)
-        self.answers[f] = transport.Answers(waits + behind * own_s, found.share)
+        self.answers[f] = acknowledgements.Answers(waits + behind * own_s, found.share)
 
     def own_s(self, f: int) -> float:
         """Return the delay that each segment of a flow causes to the next unacknowledged one (s)."""
@@ -261,16 +262,16 @@ class Laws:
         each = (queues.service[c] * (1.0 - queues.brought[c]) * queues.slot_s[c] for c in queues.at_hosts(f))
         return float(max(each, default=0.0))
 
-    def answer(self, answers: list[transport.Answers]) -> None:
+    def answer(self, answers: list[acknowledgements.Answers]) -> None:
         """Set the waits and shares of the acknowledgements of all flows."""
         self.answers, each = answers, zip(answers, self.acks.tolist(), strict=True)
         self.alone = np.array([one.alone / acks if acks else 1.0 for one, acks in each])
 
-    def against(self, f: int, rate: Vector) -> tuple[transport.Queue, float]:
+    def against(self, f: int, rate: Vector) -> tuple[acknowledgements.Queue, float]:
         """Return the queue of segments that could carry the acknowledgements of a flow, and its window."""
         flow = self.network.flows[f]
         if flow.reverse is None or flow.messages or not flow.transport.piggyback:
-            return transport.Queue(0.0, 0.0, 0.0), inf
+            return acknowledgements.Queue(0.0, 0.0, 0.0), inf
         queue = self.queues[flow.reverse]._replace(rate=float(rate[flow.reverse]))
         return queue, self.rests[flow.reverse].window
 
@@ -293,7 +294,7 @@ class Laws:
         opens = transport.resting_window(flow, rate, lone_s, every, starts, least_s)
         if self.links.endless[f] or flow.protocol != "tcp" or not vegas:
             return opens, opens.window
-        lone_s = base_s - answers.wait_s + transport.by_clock_s(flow)
+        lone_s = base_s - answers.wait_s + acknowledgements.by_clock_s(flow)
         return transport.vegas_between(flow, queue, self.least_s[f], lone_s), opens.window
 
     def _starts(self, f: int) -> tuple[float, ...]:
@@ -794,7 +795,7 @@ class Laws:
         for f, flow in enumerate(flows):
             for r in np.flatnonzero(queued[f] * forth[f]) if flow.more else ():
                 wait = float(queued[f, r] + transport.before(flow) * forth[f, r])
-                queue = transport.Queue(float(sends[f]), float(forth[f, r]), wait)
+                queue = acknowledgements.Queue(float(sends[f]), float(forth[f, r]), wait)
                 own[f, r] = queue.work_s(self.rests[f].window)
         turns, in_turn = self.turns.before, self.turns.waits(sends, ahead, most, steady=links.steady)
         if any(flow.layers for flow in flows):
@@ -876,7 +877,7 @@ class Laws:
                 ),
                 default=(0.0, 0.0),
             )
-            self.queues[f] = transport.Queue(float(rate[f]), slowest, 0.0)
+            self.queues[f] = acknowledgements.Queue(float(rate[f]), slowest, 0.0)
             message_s = self._behind_message(f, float(forth[f].max(initial=0.0)), float(base[f]))
             if flow.behind_s is not None:
                 queue = queues.own(f, float(base[f]), quiet)
@@ -884,7 +885,7 @@ class Laws:
                 continue
             mine[f] = longest * (flow.source != "periodic")
             before_s = transport.before(flow) * slowest
-            self.queues[f] = transport.Queue(float(rate[f]), slowest, float(mine[f]) + before_s)
+            self.queues[f] = acknowledgements.Queue(float(rate[f]), slowest, float(mine[f]) + before_s)
             mine[f] += message_s or before_s + transport.ahead_of_sample(flow) * longer
             others[f] += again
             queue = queues.own(f, float(base[f]), quiet)
@@ -1140,152 +1141,6 @@ class Laws:
                 rest = by_link @ (legs & (links.piconet != links.piconet[link]))
                 found[:, p] += (rest.sum() - (1.0 - kept) * rest) / left
         return found
-
-    def tokens_back(self, f: int, tokens: Tail) -> float:
-        """Return how much longer an acknowledgement waits for tokens than at its port (s)."""
-        at = self.polled.ways[f, 1]
-        if tokens.share <= 0.0 or not at:
-            return tokens.between(0.0, inf)
-        wait = float(self.polled.later[at[0]] * self.polled.slot_s[at[0]])
-        both = longer(Tail.of(float(self.polled.load_of[at[0]]), wait), tokens, inf)
-        return max(both - wait, 0.0)  # far from the point its port has waits without a use
-
-    def _sent_before(self, f: int, bucket: int) -> float:
-        """Return how long the packets of a segment but the last need, from a bucket to the next one (s).
-
-        The next bucket, wire or host gathers them. Packets beyond the limit of a visit go in the next cycle.
-        """
-        visits, slots = self.network.flows[f].forth, 0.0
-        first = next(place for place, visit in enumerate(visits) if visit[:2] == ("bucket", bucket)) + 1
-        for visit in takewhile(lambda visit: visit.kind == "port", visits[first:]):
-            train, port = visit.train, self.network.ports[visit.index]
-            before = train.packets - 1.0
-            cycle = EMPTY * (self.network.piconets[port.piconet].members - 1.0)
-            slots += (
-                train.frames / train.packets * before * (train.first + 1.0) + before // port.limit * cycle
-            )
-        return slots * SLOT_S
-
-    def tokens(
-        self, rate: Vector, sent: Vector, forth: Matrix, back: Matrix, full: Vector
-    ) -> tuple[list[tuple[Tail, Tail]], Vector, Vector]:
-        """Return the random and the certain waits of a segment and its acknowledgement for tokens (s).
-
-        The last array is the time in which a bucket grants tokens for a segment of the flow and all traffic
-        between two of them.
-
-        The first packets of a segment are sent while its last packet waits for tokens. Then less air time
-        remains for the last packet. An acknowledgement waits only for segments that windows have let out, and
-        whose own acknowledgements do not wait elsewhere. A buffer that holds all windows limits no wait.
-
-        In 21 simulations of a lone link and of rings of 3 and 5 stations (buckets of 1 to 4 segments, 20 to
-        80 % of the tokens used, no losses, no timeouts) delays were 3 % too short to 1 % too long, round
-        trips 3 % too short to 4 % too long.
-        """
-        flows, alone = self.network.flows, self.alone
-        tails, (sure, turns) = [(NONE, NONE)] * len(flows), np.zeros((2, len(flows)))
-        if not self.network.buckets:
-            return tails, sure, turns
-        lets_out: list[list[tuple[int, float]]] = [[] for _ in self.network.buckets]
-        behind: list[list[tuple[int, float]]] = [[] for _ in flows]
-        for n, bucket in enumerate(self.network.buckets):
-            r = self.number["bucket", n]
-            if full[r] > 0.0:
-                continue
-            depth = bucket.depth / bucket.rate
-            jumps, rates, who, random, packets = [], [], [], [], 0.0
-            held = 0.0  # packets of all windows, and of their acknowledgements
-            for f, flow in enumerate(flows):
-                for way, (visits, service) in enumerate(((flow.forth, forth), (flow.back, back))):
-                    if service[f, r] <= 0.0:
-                        continue
-                    count = next(visit.train.packets for visit in visits if visit[:2] == ("bucket", n))
-                    trains = rate[f] * (flow.acks * alone[f] if way else sent[f])
-                    price = service[f, r] / (flow.acks if way else 1.0)
-                    several = 1.0 if way else 2.0 * transport.ahead(flow) + 1.0
-                    jumps.append(price * several)
-                    rates.append(trains / several)
-                    packets += trains * count
-                    held += flow.window * count * (min(flow.acks, 1.0) if way else 1.0)
-                    if not way:
-                        lets_out[n].append((f, flow.window * price))
-                    random.append(flow.source != "periodic")
-                    saved = 0.0 if way or several > 1.0 else self._sent_before(f, n)
-                    who.append((f, way, max(price * (several + 1.0) / 2.0 - saved, price / count)))
-            d, x = np.array(jumps), np.array(rates)
-            use = min(float(d @ x), NEARLY)
-            if use <= 0.0:
-                continue
-            room = bucket.places * use / max(packets, 1e-12) if held > bucket.places else inf
-            x = x * min(1.0, use / float(d @ x))
-            if not any(random):  # deterministic streams that the token rate carries
-                for f, _, price in who:
-                    sure[f] += max(price - depth, 0.0)
-                continue
-            deficit = Deficit.of(d, x, use)
-            for f, way, price in who:
-                if not way:
-                    turns[f] = max(turns[f], use / max(float(rate[f] * sent[f]), 1e-12))
-                sure[f] += max(price - depth, 0.0)
-                tail = deficit.beyond(max(depth - price, 0.0))._replace(room=room)
-                old = tails[f][way]
-                if tail.wait > old.wait:  # of two buckets on a way the slower decides
-                    tails[f] = (tails[f][0], tail) if way else (tail, tails[f][1])
-                    behind[f] = lets_out[n] if way else behind[f]
-        # share of a window that waits for tokens here, not as acknowledgements elsewhere
-        here = [data.wait / (data.wait + ack.wait) if data.wait > 0.0 else 1.0 for data, ack in tails]
-        for f, windows in enumerate(behind):
-            if windows:
-                longest = sum(here[g] * window_s for g, window_s in windows)
-                tails[f] = (tails[f][0], tails[f][1].up_to(longest))
-        return tails, sure, turns
-
-
-class Deficit(NamedTuple):
-    """The law of the tokens that are missing in a bucket, as time: the work V of an M/G/1 server (s).
-
-    P(V > v) is the sum of two exponential functions: the tail (Cramér & Lundberg), and a part that makes its
-    chance and its mean exact (H. Tijms, Stochastic Models: An Algorithmic Approach, 1994).
-
-    Attributes:
-        decay, theta: factor and rate (1/s) of the tail.
-        often, mean: chance and mean (s) without the tail; of the same sign where they count.
-    """
-
-    decay: float
-    theta: float
-    often: float
-    mean: float
-
-    @staticmethod
-    def of(prices: Vector, rates: Vector, use: float) -> Deficit:
-        """Return the law for prices (s) that are asked for at these rates (1/s), in all `use` below 1."""
-        squares, longest = float(rates @ prices**2), float(prices.max())
-        pairs = list(zip(rates.tolist(), prices.tolist(), strict=True))
-        theta = 2.0 * (1.0 - use) / squares
-        for _ in range(30):  # Newton's method
-            if theta * longest > 300.0:  # far beyond the root, where powers are no numbers
-                theta /= 2.0
-                continue
-            value = sum(rate * expm1(theta * price) for rate, price in pairs) - theta
-            slope = sum(rate * price * exp(theta * price) for rate, price in pairs) - 1.0
-            if slope <= 0.0:
-                theta *= 1.5
-                continue
-            step = value / slope
-            theta -= step
-            if abs(step) < 1e-9 * theta:
-                break
-        decay = (1.0 - use) / max(float(rates @ (prices * np.exp(theta * prices))) - 1.0, 1e-9)
-        return Deficit(decay, theta, use - decay, squares / (2.0 * (1.0 - use)) - decay / theta)
-
-    def beyond(self, free: float) -> Tail:
-        """Return the law of waits behind a full bucket with `free` more tokens than a train needs (s)."""
-        wait = self.decay / self.theta * exp(-self.theta * free)
-        if self.often * self.mean > 0.0:
-            wait += self.mean * exp(-free * self.often / self.mean)
-        share = min(max(wait * self.theta, 0.0), 1.0)
-        return Tail(share, wait / share) if share > 0.0 else NONE
 
 
 def _goes_on(flow: Flow, port: Port) -> bool:

@@ -25,6 +25,8 @@ from btqueue.scenario.limits import (
 )
 from btqueue.scenario.topology import Topology, topology
 
+LEAST_FREE = 0.03
+"""Least share of a wire that a flow has for itself, so that times there stay finite (assumed)."""
 BUSY = 0.97
 """Share of the goodput of a full station from which on the station is the limit, not the losses."""
 
@@ -74,7 +76,7 @@ def bounds(
         times = defaultdict[tuple[Kind, str], float](float, {("tokens", ""): point.token_s[f]})
         for number, place in stations[f].items():
             mine = point.service[f, number] if place[0] == "outside" else 0.0
-            times[place] += mine / max(1.0 - used[number] + point.rate[f] * mine, 1.0 - BUSY)
+            times[place] += mine / max(1.0 - used[number] + point.rate[f] * mine, LEAST_FREE)
         if f in overflow:
             full = min((one for one in every if one.kind in STATIONS), key=lambda one: one.kbps)
             times[full.kind, full.name] += max(trip_s - lone_s, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from btqueue.baseband import SLOT_S
 from btqueue.network.answers import Answer, NoConvergence
 from btqueue.network.stations import (
+    acknowledgements,
     anchors,
     bridge_buffers,
     buffers,
@@ -69,11 +71,7 @@ def answer(scenario: Scenario, *, sampling: bool = True, near: Point | None = No
         NotSampled: with *sampling* false, where a connection would be sampled.
         NoConvergence: the rates do not settle, or rates or times overflow: hardly any segment gets through.
     """
-    try:
-        with np.errstate(all="ignore"):  # rates of zero have infinite times
-            metrics, notes = _answer(scenario, sampling, near)
-    except ArithmeticError as error:
-        raise NoConvergence(f"hardly anything gets through: {error}") from error
+    metrics, notes = _converged(_answer, scenario, sampling, near)
     if not np.isfinite(metrics["goodput_kbps"]).all():
         raise NoConvergence("rates at the stations were not found: hardly anything gets through")
     if not notes["converged"]:
@@ -81,6 +79,14 @@ def answer(scenario: Scenario, *, sampling: bool = True, near: Point | None = No
         words = f"{change:.1%}" if change < 1.0 else "more than 100 %"
         raise NoConvergence(f"the rates did not settle: they still change by {words}")
     return metrics, notes
+
+
+@np.errstate(all="ignore")  # rates of zero have infinite times
+def _converged(law: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return law(*given)
+    except ArithmeticError as error:
+        raise NoConvergence(f"hardly anything gets through: {error}") from error
 
 
 def _answer(scenario: Scenario, sampling: bool, near: Point | None) -> Answer:
@@ -124,9 +130,16 @@ def _answer(scenario: Scenario, sampling: bool, near: Point | None) -> Answer:
     known = tcp | np.isfinite(metrics.get("delay_s", np.full(len(tcp), np.nan)))
     later = {
         "limits": partial(
-            limits.bounds, scenario, network, point, metrics["goodput_kbps"], found.timeouts, overflow
+            _converged,
+            limits.bounds,
+            scenario,
+            network,
+            point,
+            metrics["goodput_kbps"],
+            found.timeouts,
+            overflow,
         ),
-        "warnings": partial(_doubts, network, point, found.rtt_s, known, captures),
+        "warnings": partial(_converged, _doubts, network, point, found.rtt_s, known, captures),
     }
     return Computed(metrics, quantiles.quantiles(network, point, times)), Computed(
         {
@@ -139,7 +152,6 @@ def _answer(scenario: Scenario, sampling: bool, near: Point | None) -> Answer:
     )
 
 
-@np.errstate(all="ignore")
 def _doubts(network: Network, point: Point, rtt: Vector, known: Any, captures: list[str]) -> list[str]:
     return [
         *captures,
@@ -443,7 +455,7 @@ def _cut(flow: Flow, trip_s: float, each_s: float, *, backlog: bool) -> Cut:
         part=times[3],
         window=flow.window,
         every=every,
-        delay_s=transport.by_clock_s(flow),
+        delay_s=acknowledgements.by_clock_s(flow),
         soon_s=float(f"{flow.soon_s:.6e}"),
     )
     # acknowledgements of all segments that wait at an anchor point come in one event

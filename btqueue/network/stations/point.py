@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from btqueue.network.stations import sessions, transport
+from btqueue.network.stations import acknowledgements, sessions, token_buckets, transport
 from btqueue.network.stations.air import Mixed
 from btqueue.network.stations.laws import CROWDED, Laws
 from btqueue.network.stations.network import Network
-from btqueue.network.stations.queues import Tail
+from btqueue.network.stations.own_queue import Tail
 from btqueue.network.stations.turns import binding
 
 Vector = NDArray[np.float64]
@@ -411,7 +411,7 @@ class Search:
         """Set how receivers acknowledge; `forth`: service of segments (s)."""
         laws, rate, load = self.laws, self.rate, self.load
         for f in laws.firsts:
-            laws.answers[f] = transport.answers_of(
+            laws.answers[f] = acknowledgements.answers_of(
                 self.network.flows[f],
                 laws.queues[f]._replace(rate=float(rate[f]), service_s=float(forth[f].max(initial=0.0))),
                 *laws.against(f, rate),
@@ -466,9 +466,11 @@ class Search:
         quiet = full[: len(self.network.ports)].max(initial=0.0) == 0.0
         faded, self.expiries = laws.fades(rate, sent, forth, base, waits=quiet)
         others = others + faded
-        tokens, sure, turns = laws.tokens(rate, sent, forth, back, full)
+        tokens, sure, turns = token_buckets.waits(laws, rate, sent, forth, back, full)
         if self.network.buckets:
-            others = others + sure + [laws.tokens_back(f, tail) for f, (_, tail) in enumerate(tokens)]
+            others = (
+                others + sure + [token_buckets.back_s(laws, f, tail) for f, (_, tail) in enumerate(tokens)]
+            )
         own = [
             laws.waits_of(f, float(mine[f]), queues.get(f), tokens[f][0], float(turns[f]))
             for f in laws.like.tolist()

@@ -10,7 +10,7 @@ without random visits, and of waits that occur with a chance, with a gamma law:
   wait of the M/D/1 queue, whose squared coefficient of variation is :math:`1/3 + 2 \rho / 3`;
 * behind others' trains on the rest of its way: lumps, with the variance :math:`t \sum \lambda w^2 / (1 -
   \rho)^3` of a busy period begun by t slots (L. Takacs, 1962);
-* for tokens: the exponential tail of the tokens that are missing (`laws.Deficit`), with its chance;
+* for tokens: the exponential tail of the tokens that are missing (`token_buckets.Deficit`), with its chance;
 * until a delayed acknowledgement goes: the next segment comes at random, or the timer expires.
 
 The sum has the mean of the fixed point. Nothing is fitted.

@@ -49,4 +49,4 @@ def code_file(function: str, arguments: str) -> Path:
 
 def holds_event_loop() -> bool:
     """Whether machine code of the event loop is in the cache."""
-    return any(code_folder().glob("*.engine.advance-*.o"))
+    return code_file("btqueue.simulator.engine.advance", str(("State", "int"))).is_file()

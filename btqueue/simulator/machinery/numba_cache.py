@@ -8,14 +8,16 @@ look at the functions that a kept function calls. Here LLVM alone loads the code
 import hashlib
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from ctypes import CFUNCTYPE, c_int64
 from functools import cache, update_wrapper
+from operator import index
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from btqueue.caches import interpreted, keep, say_once
-from btqueue.simulator.machinery.code_cache import code_file
+from btqueue.simulator.machinery.code_cache import code_file, digest_at_start
 from btqueue.simulator.records.arrays import State
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -62,6 +64,7 @@ class EntryPoint:
     def __init__(self, function: Callable[..., Any]) -> None:
         """Keep the function; code is loaded or compiled by the first call."""
         self.function, self._programs = function, dict[tuple, Callable[..., int]]()
+        digest_at_start()  # of the sources as they are imported now
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> int:
@@ -70,7 +73,8 @@ class EntryPoint:
         program = self._programs.get(kinds)
         if program is None:
             with _one_thread:
-                program = self._programs[kinds] = self._loaded(kinds, arguments)
+                program = self._programs.get(kinds) or self._loaded(kinds, arguments)
+                self._programs[kinds] = program
         result = program(*words)
         if result == FAILED:
             name = self.function.__qualname__
@@ -79,10 +83,12 @@ class EntryPoint:
 
     def _loaded(self, kinds: tuple, arguments: tuple) -> Callable[..., int]:
         file = code_file(f"{self.function.__module__}.{self.function.__qualname__}", str(kinds))
-        kept = file.read_bytes() if file.is_file() else b""
-        code = kept[DIGEST_BYTES:]
-        if kept[:DIGEST_BYTES] != DIGEST(code).digest():
-            if file.is_file():
+        kept = None
+        with suppress(OSError):  # not there, or not readable
+            kept = file.read_bytes()
+        code = (kept or b"")[DIGEST_BYTES:]
+        if kept is None or kept[:DIGEST_BYTES] != DIGEST(code).digest():
+            if kept is not None:
                 say_once(f"the compiled code in {file} is damaged and is made again")
             from btqueue.simulator.machinery.inside_numba import for_numba, machine_code
             from btqueue.simulator.machinery.state_type import type_of
@@ -99,7 +105,7 @@ def passed(argument: Any) -> tuple[Any, int]:
         return "State", argument.address
     if isinstance(argument, np.ndarray):
         return (argument.dtype.char, argument.ndim, argument.flags.c_contiguous), id(argument)
-    return "int", int(argument)
+    return "int", index(argument)
 
 
 def address_of(name: str, code: bytes) -> int:

@@ -52,7 +52,7 @@ class Counts:
         return vars(self)[name]
 
     def everything(self) -> bytes:
-        """Return all counts."""
+        """Return all counts as bytes, to be compared."""
         known = (self.seconds, self.flows, self.rtt, self.delay, *_counts_of_places(self._sim).values())
         return b"".join(np.asarray(count).tobytes() for count in known)
 

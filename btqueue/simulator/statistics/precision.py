@@ -64,10 +64,10 @@ class Known(NamedTuple):
         return self.half_width / abs(self.mean)
 
 
-@lru_cache(maxsize=16)  # a metric's name alone says nothing about a scenario
-def parsed(text: str, scenario: Scenario | None = None) -> Linear:
-    """Return the quantity whose precision is watched."""
-    return parse_quantity(text, "run.precision_of", scenario)
+@lru_cache(maxsize=16)
+def of_metric(name: str) -> Linear:
+    """Return the mean of a metric as the quantity whose precision is watched."""
+    return parse_quantity(name, "run.precision_of", None)
 
 
 class Watched:
@@ -82,7 +82,10 @@ class Watched:
         self.scenario, self.network = scenario, network
         self.text = scenario.run.precision_of
         self.precision = scenario.run.precision or math.inf
-        self.linear = parsed(self.text) if self.text in METRICS else parsed.__wrapped__(self.text, scenario)
+        known = self.text in METRICS
+        self.linear = (
+            of_metric(self.text) if known else parse_quantity(self.text, "run.precision_of", scenario)
+        )
         self.keys = {key: number_of_key(scenario, key, "run.precision_of") for key in self.linear.keys}
         quantities = [quantity for _, quantity in self.linear.terms if not quantity.is_key]
         if any(quantity.name != "goodput_kbps" or quantity.places for quantity in quantities):
@@ -131,7 +134,7 @@ class Watched:
         """Whether runs that may be shorter than the scenario's own are enough, and not too short."""
         half = sum(int(one.counts.halfway["bytes_delivered"].sum()) for one in complete)
         whole = sum(int(one.counts.flows["bytes_delivered"].sum()) for one in complete)
-        enough = self.is_enough(known, len(complete))
+        enough = whole > 0 and self.is_enough(known, len(complete))
         if not enough or known.relative * whole + abs(whole - 2 * half) > self.precision * whole:
             return False
         return not any(isinstance(doubt, TooShort) for doubt in results.attrs["warnings"])

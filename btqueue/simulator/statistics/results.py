@@ -23,7 +23,7 @@ from btqueue.simulator.statistics.invariants import check_invariants
 class Replication(NamedTuple):
     """The counts of one replication, and whether it came to its end.
 
-    `looks`: at which backlogs were counted, its beginning among them.
+    `looks`: number of times at which backlogs were counted, with the beginning.
     """
 
     counts: measurement.Counts

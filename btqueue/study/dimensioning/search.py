@@ -337,7 +337,7 @@ def polished(table: Table, task: Task, best: Candidate) -> Candidate:
         BudgetSpent: as `Table.look_up`.
     """
     moving = [number for number, choice in enumerate(task.choices) if choice.continuous]
-    share = STEP_SHARE if moving else 0.0
+    share = STEP_SHARE if moving and best.failure is None else 0.0
     while share > LAST_SHARE:
         around = table.look_up(neighbours(task, best.place, moving, share=share), task)
         top = min([best, *around], key=lambda one: one.rank(task))

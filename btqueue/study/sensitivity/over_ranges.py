@@ -102,7 +102,7 @@ def shares_of_variance(
         varied: the keys.
         samples: blocks.
         seed: seed of the points and of the intervals' bootstrap.
-        chosen: whether the user named the keys; else those with an effect are taken.
+        chosen: whether the user named the keys; else keys with an effect are taken.
     """
     names = tuple(solver.quantities)
     if not chosen:  # where an end has no answer, a default range would mostly fail

@@ -115,6 +115,26 @@ def test_links_of_one_central_take_turns_only_where_they_overlap() -> None:
     assert float(solved(keys)["events_missed"].mean()) == pytest.approx(0.25, abs=1.0 / 64)
 
 
+def test_delays_of_basebands_are_in_the_delay() -> None:
+    """Of both devices of a link: one was missing."""
+    keys = {**OPEN, "transport.protocol": "none", "traffic.load_kbps": 1.0}
+    plain, slow = (
+        float(bt.solve(bt.Scenario().changed(keys | {"link.baseband_delay_s": s})).delay_s[0])
+        for s in (0.0, 0.02)
+    )
+    assert slow - plain == pytest.approx(0.04, rel=1e-6)
+
+
+@pytest.mark.parametrize("delayed", [True, False])
+def test_a_load_near_nothing_has_the_round_trip_of_a_lone_segment(delayed: bool) -> None:
+    keys = {**OPEN, "transport.protocol": "tcp", "le.ip": "6lowpan", "transport.delayed_ack": delayed}
+    trips = [
+        float(bt.solve(bt.Scenario().changed(keys | {"traffic.load_kbps": load})).rtt_s[0])
+        for load in (1e-6, 1e-3)
+    ]
+    assert trips[0] == pytest.approx(trips[1], rel=1e-3)
+
+
 def test_delays_grow_with_the_load_up_to_the_capacity() -> None:
     """704 kbit/s fit. From 600 on events hardly ever end, and the queue decides."""
     loads = (600, 630, 660, 680)

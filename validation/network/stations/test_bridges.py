@@ -1,13 +1,13 @@
 """Bridges in `btqueue.network.stations`: lone round trips, capacity, buffers and windows."""
 
-from math import comb
+from math import comb, inf
 
 import pytest
 from beside import doubted, mean, near_simulation
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
-from btqueue.network.stations.bridge_buffers import Brought
+from btqueue.network.stations.bridge_buffers import Brought, _most_waiting
 from btqueue.network.stations.description import network_of
 from btqueue.network.stations.model import answer
 from btqueue.network.stations.point import operating_point
@@ -137,6 +137,11 @@ def test_a_stay_that_brings_two_segments_needs_room_for_both(stays):
     )
 
 
+def test_packets_gather_without_limit_where_a_stay_brings_more_than_the_next_sends():
+    assert _most_waiting(5, 3, 1) == inf
+    assert _most_waiting(3, 5, 1) == 3.0
+
+
 def test_errors_leave_packets_of_a_row_behind():
     """The chance that a stay brings more than the stay before has sent, by all pairs of binomial numbers."""
     s = ONE.changed(ROW | {"radio.model": "constant", "radio.per": 0.1, "polling.bridge_limit": 5})
@@ -187,13 +192,20 @@ def test_errors_leave_packets_in_the_buffer_of_a_bridge(second, places, loses):
     assert (float(bt.simulate(asked).loss_relay.mean()) > 0.0) == loses
 
 
-def test_a_queue_before_the_shorter_visits_overflows_the_buffer_of_the_bridge():
+@pytest.mark.parametrize(
+    "first",
+    [
+        2,
+        pytest.param(3, marks=pytest.mark.xfail(strict=True, reason="round trip 20.2 % too long, was 12 %")),
+    ],
+)
+def test_a_queue_before_the_shorter_visits_overflows_the_buffer_of_the_bridge(first):
     """Within 20 % of goodput and round trip, chosen when errors to 18 and 44 % had been seen in 40 cases.
 
-    Without these losses round trips were 7 to 9 times too long. With three other peripherals, the case before
-    segments came in pairs, the round trip is 20.2 % too long.
+    Without these losses round trips were 7 to 9 times too long. Segments that come in pairs brought goodput
+    from 6 % too high to 6 % too low with three other peripherals, and nearer with none to two.
     """
-    asked = unequal(2, 1, **{"polling.bridge_buffer_packets": 60, "radio.ber": 0.0})
+    asked = unequal(first, 1, **{"polling.bridge_buffer_packets": 60, "radio.ber": 0.0})
     near_simulation(asked, goodput_kbps=0.2, rtt_s=0.2)
 
 
@@ -210,6 +222,18 @@ def test_bridges_in_a_row_are_in_step(hops, slots):
     exact = 8.0 * row.traffic.message_bytes / (slots * SLOT_S) / 1e3
     assert bt.solve(row).goodput_kbps.item() == pytest.approx(exact, rel=1e-6)
     assert bt.simulate(row).goodput_kbps.mean().item() == pytest.approx(exact, rel=1e-3)
+
+
+@pytest.mark.parametrize("discipline", ["gated", "exhaustive", "fep"])
+def test_rows_whose_visits_end_at_no_limit_are_in_doubt(discipline):
+    """Under gated polling the law of a row in step was 9 % too low."""
+    changes = {
+        "network.topology": "chain", "network.bridge": "MS", "network.flows": "end-to-end",
+        "network.hops": 2, "traffic.source": "greedy", "transport.delayed_ack": False,
+        "transport.receive_window_segments": 20, "polling.bridge_buffer_packets": 1000,
+    }  # fmt: skip
+    assert bt.solve(bt.Scenario().changed(changes)).attrs["stands"]
+    assert not bt.solve(bt.Scenario().changed(changes | {"polling.discipline": discipline})).attrs["stands"]
 
 
 def test_segments_that_share_an_acknowledgement_delay_a_bridge_together():

@@ -102,7 +102,7 @@ CUT_UP = STAR | {
 """Segments of five frames, of which a visit takes one and three frames of the next."""
 SATELLITE = bt.load("avancha-2002/satellite")
 CHAIN, ALONE = bt.load("chen-2004/adaptive-4"), bt.load("avancha-2002/bluetooth-tcp")
-DIRECT = {"transport.ack_path": "direct"}
+DIRECT, JITTER = {"transport.ack_path": "direct"}, {"run.jitter_s": 0.02}
 EACH_WAY = [{"from": "c1", "to": "p1.1"}, {"from": "p1.1", "to": "c1"}]
 ROUGH = [
     (PLAIN | {"traffic.source": "ibp", "traffic.load_kbps": 40.0, "network.flows": "ring"}, "Bernoulli"),
@@ -124,6 +124,7 @@ ROUGH = [
     (RANDOM | {"transport.delayed_ack": True, "transport.ack_every_segments": 16}, "of one acknowledgement"),
     (CHAIN.changed(DIRECT), "ack_path"),
     (ALONE.changed(DIRECT), "ack_path"),
+    (CHAIN.changed(JITTER), "jitter_s"),
     (UNEVEN | {"run.jitter_s": 0.2}, "jitter_s"),
     (UNEVEN | {"transport.ack_every_segments": 4}, "three segments or more for each"),
     (UNEVEN | {"flow_control.enabled": True, "flow_control.bucket_bytes": 750}, "larger than a bucket"),
@@ -248,6 +249,20 @@ ONE_UP = {"network.flows": [{"from": "p1.1", "to": "c1"}], "transport.protocol":
 SHORT = LONE | {
     "link.packets": ["DH1"], "traffic.message_bytes": 100, "traffic.load_kbps": 4.0,
     "flow_control.central_buffer_packets": 20,
+}  # fmt: skip
+TWO_SEGMENTS = {
+    "network.peripherals": 1, "network.flows": "uplink", "traffic.source": "greedy",
+    "flow_control.baseband_packets": 10, "transport.limited_transmit": True, "transport.delayed_ack": False,
+}  # fmt: skip
+PAIR_AT_ONCE = {
+    "network.peripherals": 1, "network.flows": "uplink", "traffic.source": "greedy",
+    "link.packets": ["DH3", "DH1"], "flow_control.baseband_packets": 12, "transport.tcp_delay_s": 0.005,
+    "transport.receive_window_segments": 2,
+}  # fmt: skip
+FAR = {"flow_control.baseband_packets": 200, "transport.ip_delay_s": 0.001, "transport.tcp_delay_s": 0.4}
+CLIENTS_IN_TURN = {
+    "network.peripherals": 3, "network.flows": "uplink", "traffic.source": "request-reply",
+    "transport.protocol": "centaurus", "polling.discipline": "1-limited", "flow_control.enabled": False,
 }  # fmt: skip
 EACH_FULL_SEGMENT = {
     "flow_control.central_buffer_packets": 60, "transport.delayed_ack": True,
@@ -611,7 +626,18 @@ ENDS = [
     (LONE | {"transport.send_buffer_segments": 4, "traffic.load_kbps": 300.0}, "send_buffer_segments"),
     (LONE | {"transport.send_buffer_segments": 4, "traffic.load_kbps": 20.0}, None),
     (TALKS | {"transport.send_buffer_segments": 4, "traffic.reply_bytes": 8192}, "a message of 6 segments"),
-    (SHORT, "no room for a full one"),
+    (TWO_SEGMENTS, None),
+    (TWO_SEGMENTS | {"flow_control.baseband_packets": 9}, "overflow a buffer"),  # 7 times too high
+    (TWO_SEGMENTS | {"transport.tcp_delay_s": 0.005}, "overflow a buffer"),
+    (TWO_SEGMENTS | {"transport.tcp_delay_s": 0.0001}, None),
+    (PAIR_AT_ONCE, "overflow a buffer"),  # 13 times too high
+    (PAIR_AT_ONCE | {"flow_control.baseband_packets": 20}, None),
+    (PAIR_AT_ONCE | {"flow_control.baseband_packets": 200, "run.jitter_s": 0.1}, "of a window behind each"),
+    (PAIR_AT_ONCE | {"flow_control.baseband_packets": 200, "run.jitter_s": 0.001}, None),
+    (SETTLED | {"network.flows": "uplink", "transport.initial_window_segments": 10} | FAR, None),
+    (CLIENTS_IN_TURN, None),
+    (CLIENTS_IN_TURN | {"link.baseband_delay_s": 0.02}, "several clients"),  # 16 % too high
+    (SHORT, "no room for a full segment"),
     (SHORT | {"flow_control.central_buffer_packets": 60}, None),
     (SHORT | {"flow_control.central_buffer_packets": 5}, None),
     (SHORT | EACH_FULL_SEGMENT, "count bytes"),

@@ -13,10 +13,11 @@ from scipy.stats import poisson
 import btqueue as bt
 from btqueue.baseband import PACKET_TYPES, SLOT_S
 from btqueue.channel import packet_error_rate, spared_by_neighbour
+from btqueue.network.stations.acknowledgements import received
 from btqueue.network.stations.description import network_of
+from btqueue.network.stations.own_queue import Tail, longer
 from btqueue.network.stations.point import operating_point
-from btqueue.network.stations.queues import MOST_LOAD, Tail, growth, longer
-from btqueue.network.stations.transport import received
+from btqueue.network.stations.queues import MOST_LOAD, growth
 
 DATA_SLOTS, ACK_SLOTS, PACKETS = 23, 3, 5
 ROOMY = {"flow_control__baseband_packets": 10_000}
@@ -348,7 +349,7 @@ BESIDE = [
     # the last acknowledgement of a visit follows the one before: round trips were 9 % too long
     (SHORT_UP, {"rtt_s": 0.02}),
     # a train under way elsewhere does not wait for full visits again: 17 to 46 % too long
-    (DM3_DOWN, {"delay_s": 0.08}),
+    (DM3_DOWN, {"delay_s": 0.05}),
 ]  # fmt: skip
 """Loads, and how near means have to be to simulated ones; half-widths are below 1 %."""
 
@@ -485,7 +486,7 @@ def test_segments_wait_at_a_link_that_random_sources_nearly_fill(load):
 @pytest.mark.parametrize(("packet", "size"), [("HV3", 536), ("EV5", 536), ("2-EV3", 536), ("HV3", 512)])
 @pytest.mark.parametrize("flows", ["downlink", "uplink"])
 def test_answers_beside_voice_take_the_slots_that_they_have(packet: str, size: int, flows: str):
-    """2 % of goodput, chosen after 72 of 72 were within 3 %; with acknowledgements of one slot it was 6 %.
+    """Within 2 %, chosen after 0.4 % at most had been seen; with acknowledgements of one slot it was 6 %.
 
     A segment of 512 bytes ends with a DH1, beside which alone its acknowledgement fits into the gap.
     """

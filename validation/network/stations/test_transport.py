@@ -13,9 +13,10 @@ from wires import wire
 
 import btqueue as bt
 from btqueue.baseband import SLOT_S
+from btqueue.network.stations.acknowledgements import Queue, _carried
 from btqueue.network.stations.air import slowed
 from btqueue.network.stations.description import network_of
-from btqueue.network.stations.transport import Queue, _carried, held_back, resting_window, saw
+from btqueue.network.stations.transport import held_back, resting_window, saw
 from btqueue.scenario.traits import in_tables
 
 

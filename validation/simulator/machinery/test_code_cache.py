@@ -1,5 +1,6 @@
 """The cache of compiled code: any change of any source has to start an empty one."""
 
+import ast
 import re
 import shutil
 import sys
@@ -30,6 +31,11 @@ def test_changed_and_moved_sources_change_the_digest(sources):
     assert len(set(digests)) == 4
 
 
+def test_the_digest_is_of_the_sources_as_they_were_imported():
+    """Sources that change between import and first call must not get the code of the old ones."""
+    assert code_cache.digest_at_start.cache_info().currsize == 1
+
+
 def test_another_python_has_another_folder(monkeypatch):
     """Its machine code cannot be used here, so the simulator would be called compiled and is not."""
     before = code_cache.source_digest()
@@ -49,5 +55,9 @@ def test_nothing_is_compiled_in_from_a_file_without_a_digest():
     for source in code_cache.SOURCES.rglob("*.py"):
         text = source.read_text()
         if re.search(r"numba_cache import .*(compiled|outlined|entry_point)", text):
-            others = set(re.findall(r"^from btqueue\.(?!simulator)([\w.]+) import", text, re.MULTILINE))
-            assert others <= {"scenario.transport"}, source
+            imports = [
+                one for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Import | ast.ImportFrom)
+            ]
+            names = {getattr(one, "module", None) or alias.name for one in imports for alias in one.names}
+            others = {name for name in names if re.match(r"btqueue(?!\.simulator)", name)}
+            assert others <= {"btqueue.scenario.transport"}, source

@@ -2,6 +2,8 @@
 
 import json
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ from btqueue.cli import app
 from btqueue.scenario import ScenarioError
 from btqueue.scenario.expressions import precision_keys
 from btqueue.simulator import simulate
+from btqueue.simulator.construction.state import empty_network
 from btqueue.simulator.statistics import precision
+from btqueue.simulator.statistics.doubts import TooShort
 from btqueue.simulator.statistics.precision import FEWEST_OBSERVATIONS, next_target
 from btqueue.simulator.statistics.student import student_half_width
 
@@ -108,6 +112,30 @@ def test_goodput_may_be_known_from_fewer_and_shorter_runs(changes):
     else:
         assert result.coords["measured_s"].values.tolist() == [20.0] * FEWEST_OBSERVATIONS
         assert result.attrs["estimate"] == pytest.approx(whole.attrs["estimate"], rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("half", "whole", "warnings", "enough"),
+    [(50, 100, [], True), (45, 100, [], False), (50, 100, [TooShort("runs")], False), (0, 0, [], False)],
+)
+def test_short_runs_are_enough_if_goodput_has_settled(half, whole, warnings, enough):
+    """To 5 %: of 100 bytes 45 in the first half are a change by a tenth."""
+    asked = LIGHT.with_(run__precision=0.05)
+    watched = precision.Watched(asked, empty_network(asked).state)
+    counts = SimpleNamespace(
+        halfway={"bytes_delivered": np.array([half])}, flows={"bytes_delivered": np.array([whole])}
+    )
+    complete: Any = [SimpleNamespace(counts=counts)] * FEWEST_OBSERVATIONS
+    known = precision.Known(float(whole), 0.0, final=True)
+    results: Any = SimpleNamespace(attrs={"warnings": warnings})
+    assert watched.is_enough_early(known, complete, results) == enough
+
+
+def test_short_runs_in_which_nothing_is_random_have_the_precision_as_their_interval():
+    """Longer runs differ from them, although they are all alike."""
+    result = simulate(GREEDY.with_(run__duration_s=160, run__precision=0.05))
+    assert result.coords["measured_s"].values[0] < 160.0
+    assert result.attrs["half_width"] == pytest.approx(0.05 * result.attrs["estimate"])
 
 
 def count_seconds(monkeypatch, step=1.0):
