@@ -27,6 +27,8 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 """A fenced block with its language."""
+NAMED_TABLE = re.compile(r"`(\w+\.csv)`:\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""The name of a CSV file that ends a paragraph, and the block with its rows."""
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -90,6 +92,8 @@ def test_the_examples_of_a_page_run_in_order(page, as_printed, here, monkeypatch
         monkeypatch.setattr(many_points, "ALONE_S", 1e6)
     for linked in re.findall(r"\]\(([^)\s]+/data/[^)\s]+)\)", page.read_text("utf-8")):
         shutil.copy(page.parent / linked, here)
+    for file, rows in NAMED_TABLE.findall(page.read_text("utf-8")):
+        (here / file).write_text(rows, "utf-8")
     namespace: dict = {}
     for language, text in blocks(page):
         if language == "python":
