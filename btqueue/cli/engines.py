@@ -134,9 +134,9 @@ def how_far(partial: Results) -> str:
 def is_compiled() -> bool:
     """Whether machine code of this version's event loop is in the cache, or none is wanted."""
     from btqueue.network.numba_cache import interpreted
-    from btqueue.simulator.machinery.code_cache import holds_event_loop
+    from btqueue.simulator.machinery.code_cache import code_file
 
-    return interpreted() or holds_event_loop()
+    return interpreted() or code_file("btqueue.simulator.engine.advance", str(("State", "int"))).is_file()
 
 
 def run_check(scenario: Scenario, solved: Answer, check: bool | None, *, quiet: bool) -> Check | str | None:

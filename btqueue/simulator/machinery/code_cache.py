@@ -45,8 +45,3 @@ def code_file(function: str, arguments: str) -> Path:
     here = llvm.get_process_triple(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     digest = hashlib.sha256(f"{arguments} {here} {settings}".encode()).hexdigest()[:16]
     return code_folder() / f"{function}-{digest}.o"
-
-
-def holds_event_loop() -> bool:
-    """Whether machine code of the event loop is in the cache."""
-    return code_file("btqueue.simulator.engine.advance", str(("State", "int"))).is_file()
