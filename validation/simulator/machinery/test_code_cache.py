@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+import btqueue as bt
+from btqueue.caches import interpreted
+from btqueue.cli.engines import is_compiled
 from btqueue.simulator.machinery import code_cache
 
 
@@ -33,6 +36,8 @@ def test_changed_and_moved_sources_change_the_digest(sources):
 
 def test_the_digest_is_of_the_sources_as_they_were_imported():
     """Sources that change between import and first call must not get the code of the old ones."""
+    import btqueue.simulator.engine  # noqa: F401
+
     assert code_cache.digest_at_start.cache_info().currsize == 1
 
 
@@ -49,6 +54,12 @@ def test_another_processor_has_another_file(monkeypatch):
     assert code_cache.code_file("advance", "int") == file != code_cache.code_file("advance", "State")
     monkeypatch.setattr("llvmlite.binding.get_host_cpu_name", lambda: "pentium")
     assert code_cache.code_file("advance", "int") != file
+
+
+@pytest.mark.skipif(interpreted(), reason="nothing is compiled")
+def test_the_command_line_finds_the_event_loop_that_a_simulation_has_compiled():
+    bt.simulate(bt.load("practice/printer", {"run.duration_s": 1, "run.warmup_s": 0, "run.replications": 1}))
+    assert is_compiled()
 
 
 def test_nothing_is_compiled_in_from_a_file_without_a_digest():
